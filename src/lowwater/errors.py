@@ -1,0 +1,51 @@
+"""Every error Lowwater raises, as one tree.
+
+LowwaterError
+├── BadInput                 what the caller gave cannot be used; the message says what to change
+│   ├── UnreadableJson       not JSON, cut short, nested too deeply, or text no provider accepts
+│   ├── UnknownFormat        JSON, but no conversation in a form Lowwater knows
+│   ├── MalformedMessage     one message is wrong; carries its index
+│   ├── BadSetting           a setting has a value that makes no sense
+│   └── UnreadableFile       a file is missing or cannot be read
+└── IllegalEntry             a ledger entry refers to what the ledger does not hold
+"""
+
+
+class LowwaterError(Exception):
+    """The base of all errors raised on purpose; its text is one sentence for a person."""
+
+
+class BadInput(LowwaterError):
+    """What the caller gave cannot be used."""
+
+
+class UnreadableJson(BadInput):
+    """The bytes are not JSON that a provider would accept."""
+
+
+class UnknownFormat(BadInput):
+    """The JSON holds no conversation in a form Lowwater knows."""
+
+
+class MalformedMessage(BadInput):
+    """The message at `index` breaks its format; `problem` says how."""
+
+    def __init__(self, index: int, problem: str) -> None:
+        super().__init__(f"message {index}: {problem}")
+        self.index = index
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type["MalformedMessage"], tuple[int, str]]:
+        return (type(self), (self.index, self.problem))
+
+
+class BadSetting(BadInput):
+    """A setting has a value that makes no sense."""
+
+
+class UnreadableFile(BadInput):
+    """A file is missing or cannot be read."""
+
+
+class IllegalEntry(LowwaterError):
+    """A ledger entry refers to what the ledger does not hold."""

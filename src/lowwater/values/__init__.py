@@ -1,0 +1,1 @@
+"""The nouns: immutable values that every other layer speaks of."""

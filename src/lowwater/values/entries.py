@@ -1,0 +1,115 @@
+"""What can happen in a session: the entries of a ledger, as values that can be stored.
+
+Messages are numbered through a session from 1 in the order they were appended, and keep their number for ever: a
+placeholder that says `lw:412` means the 412th message. An entry's own position is its index in the ledger.
+"""
+
+from msgspec import Struct
+
+from lowwater.values.message import Message, Role
+from lowwater.values.parts import AnyPart
+
+
+class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
+    """The session begins; `vocabulary` is what its messages are counted in, for good."""
+
+    at: float
+    model: str
+    vocabulary: str
+
+
+class Appended(Struct, frozen=True, kw_only=True, tag="appended"):
+    """Messages came in; `tokens` is the size of each in the session's vocabulary, counted once."""
+
+    at: float
+    messages: tuple[Message, ...]
+    tokens: tuple[int, ...]
+
+
+class PreambleChanged(Struct, frozen=True, kw_only=True, tag="preamble_changed"):
+    """System prompt or tools, which stand before the messages, are these from now on; JSON as they were sent."""
+
+    at: float
+    system: bytes = b""
+    tools: bytes = b""
+    tokens: int = 0
+
+
+class ModelChanged(Struct, frozen=True, kw_only=True, tag="model_changed"):
+    """Another model answers from now on."""
+
+    at: float
+    model: str
+
+
+class Numbers(Struct, frozen=True, kw_only=True):
+    """The messages numbered `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """One part of a message is shown as another part, or dropped (`by` is None).
+
+    `path` leads to it: the part's index, and for something inside a tool result the index there.
+    """
+
+    path: tuple[int, ...]
+    by: AnyPart | None
+
+
+class Kept(Struct, frozen=True, kw_only=True, tag="kept"):
+    """These messages stand in the view as they are."""
+
+    numbers: Numbers
+
+
+class Altered(Struct, frozen=True, kw_only=True, tag="altered"):
+    """This message stands in the view with some parts replaced; the text of placeholders is frozen here."""
+
+    number: int
+    edits: tuple[Edit, ...]
+    tokens: int
+
+
+class Summarized(Struct, frozen=True, kw_only=True, tag="summarized"):
+    """A text stands in the view for the messages in `sources`."""
+
+    text: str
+    role: Role
+    sources: tuple[Numbers, ...]
+    tokens: int
+    depth: int = 1
+
+
+Stand = Kept | Altered | Summarized
+
+
+class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
+    """The view is these stands from now on, in order; no message was changed or lost."""
+
+    at: float
+    mechanisms: tuple[str, ...]
+    stands: tuple[Stand, ...]
+
+
+class Rewound(Struct, frozen=True, kw_only=True, tag="rewound"):
+    """The view is again what it was when the ledger had `to` entries.
+
+    Messages that came later stay behind it unless `discard_later`, which goes back in time.
+    """
+
+    at: float
+    to: int
+    discard_later: bool = False
+
+
+class Checkpointed(Struct, frozen=True, kw_only=True, tag="checkpointed"):
+    """This position of the ledger has a name."""
+
+    at: float
+    name: str
+
+
+Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | Checkpointed

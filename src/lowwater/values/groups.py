@@ -1,0 +1,107 @@
+"""Reading structure out of a list of messages: groups, turns, and where it may be cut."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lowwater.values.message import Message
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """The messages at indexes `start` to `stop`, the latter not included."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def groups(messages: Sequence[Message]) -> list[Span]:
+    """Partition `messages` into spans that must stay together.
+
+    An assistant message with tool calls holds together with everything up to its last result, wherever a client put
+    it; any other message stands alone. A call without a result holds only the results that directly follow.
+    """
+    owner: dict[str, int] = {}
+    reaches = list(range(len(messages)))
+    for index, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id in owner:
+                reaches[owner[result.call_id]] = index
+        for call in message.calls:
+            owner[call.id] = index
+    spans: list[Span] = []
+    start = 0
+    while start < len(messages):
+        stop, index = reaches[start] + 1, start
+        while index < stop:
+            stop = max(stop, reaches[index] + 1)
+            index += 1
+        spans.append(Span(start=start, stop=stop))
+        start = stop
+    return spans
+
+
+def turns(messages: Sequence[Message]) -> list[Span]:
+    """Partition `messages` into turns: what led to a call of the model, and its answer.
+
+    What follows the last answer is the turn about to be taken.
+    """
+    spans: list[Span] = []
+    start = 0
+    for index, message in enumerate(messages):
+        if message.role == "assistant":
+            spans.append(Span(start=start, stop=index + 1))
+            start = index + 1
+    if start < len(messages):
+        spans.append(Span(start=start, stop=len(messages)))
+    return spans
+
+
+def legal_cuts(messages: Sequence[Message]) -> list[int]:
+    """Return the indexes before which `messages` may be cut in two without splitting a group; both ends included."""
+    return [0, *(span.stop for span in groups(messages))]
+
+
+class Unpaired(Struct, frozen=True, kw_only=True):
+    """What breaks the pairing of calls and results, by message index and call id."""
+
+    calls: tuple[tuple[int, str], ...]
+    """Calls that were followed by other messages but never by their result."""
+    results: tuple[tuple[int, str], ...]
+    """Results whose call does not come before them."""
+    repeated: tuple[tuple[int, str], ...]
+    """Calls or results that use an id a second time."""
+
+    def __bool__(self) -> bool:
+        return bool(self.calls or self.results or self.repeated)
+
+
+def unpaired(messages: Sequence[Message]) -> Unpaired:
+    """Find calls without results, results without calls, and ids used twice; the newest calls may still be open."""
+    called: dict[str, int] = {}
+    answered: set[str] = set()
+    orphans: list[tuple[int, str]] = []
+    repeated: list[tuple[int, str]] = []
+    newest_call = -1
+    for index, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id not in called:
+                orphans.append((index, result.call_id))
+            elif result.call_id in answered:
+                repeated.append((index, result.call_id))
+            answered.add(result.call_id)
+        for call in message.calls:
+            newest_call = index
+            if call.id in called:
+                repeated.append((index, call.id))
+            called[call.id] = index
+            answered.discard(call.id)
+    followed = any(message.role == "assistant" for message in messages[newest_call + 1 :])
+    open_calls = tuple(
+        (index, call_id)
+        for call_id, index in called.items()
+        if call_id not in answered and (index != newest_call or followed)
+    )
+    return Unpaired(calls=open_calls, results=tuple(orphans), repeated=tuple(repeated))

@@ -1,0 +1,94 @@
+"""One conversation message: a value, equal to another when its content is."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from lowwater.values.parts import AnyPart, Text, Thinking, ToolCall, ToolResult
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+Format = Literal["openai_chat", "anthropic"]
+
+
+class Wire(Struct, frozen=True, kw_only=True):
+    """The bytes a message came in, so that it can leave in them."""
+
+    format: Format
+    raw: bytes
+    exact: bool = True
+    """False once the message's parts were edited: the bytes then only supply the fields around the content."""
+
+
+class Message(Struct, frozen=True, kw_only=True, eq=False):
+    """One message; equality and hash look at role and parts only, never at the wire form."""
+
+    role: Role
+    parts: tuple[AnyPart, ...]
+    name: str = ""
+    wire: Wire | None = None
+    memo: bytes = b""
+    """The digest once it was asked for; never set it."""
+
+    @property
+    def digest(self) -> bytes:
+        """Sixteen bytes that are equal exactly when the content is."""
+        if not self.memo:
+            force_setattr(self, "memo", _digest(self))
+        return self.memo
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def text(self) -> str:
+        """The message's own text, without thinking, calls and results."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls in it, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results in it, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def thinking(self) -> tuple[Thinking, ...]:
+        """The thinking in it, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Thinking))
+
+    def with_parts(self, parts: Sequence[AnyPart]) -> "Message":
+        """Return the message with other parts; its role, name and the unknown fields around them stay."""
+        wire = self.wire and Wire(format=self.wire.format, raw=self.wire.raw, exact=False)
+        return Message(role=self.role, parts=tuple(parts), name=self.name, wire=wire)
+
+
+def _digest(message: Message) -> bytes:
+    # A tool message's name repeats what its call says, and clients drop it; a user's name tells people apart.
+    name = message.name if message.role == "user" else ""
+    identity = [message.role, name, [part.identity() for part in message.parts]]
+    return blake2b(msgspec.json.encode(identity), digest_size=16).digest()
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """Yield every piece of text the message puts before the model, thinking and arguments included."""
+    for part in message.parts:
+        match part:
+            case Text() | Thinking():
+                yield part.text
+            case ToolCall():
+                yield part.name
+                yield part.arguments
+            case ToolResult():
+                yield part.text
+            case _:
+                pass

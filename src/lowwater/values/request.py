@@ -1,0 +1,21 @@
+"""One request to a model, as a client wrote it or as it will be sent."""
+
+from msgspec import Struct
+
+from lowwater.values.message import Format, Message
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """A request body taken apart; `body` is the bytes it came in.
+
+    `system` and `tools` are JSON as sent, empty where there are none. In the chat format the system prompt is among
+    the messages.
+    """
+
+    format: Format
+    body: bytes
+    messages: tuple[Message, ...]
+    system: bytes = b""
+    tools: bytes = b""
+    model: str = ""
+    max_tokens: int | None = None

@@ -1,0 +1,1 @@
+"""Provider formats: bytes to messages and back, one folder per format, untouched messages verbatim."""

@@ -1,0 +1,110 @@
+"""Reading JSON strictly: whatever is wrong with it becomes one sentence."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TypeVar, cast
+
+import msgspec
+from msgspec import Raw
+
+from lowwater.errors import BadInput, UnreadableJson
+
+T = TypeVar("T")
+
+_AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+
+
+def read_json(data: bytes, kind: type[T]) -> T:
+    """Return `data` as `kind`, or raise UnreadableJson (not JSON) or BadInput (JSON of another shape)."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(describe(error)) from None
+    except msgspec.DecodeError as error:
+        raise UnreadableJson(_why_unreadable(data, str(error))) from None
+    except UnicodeDecodeError:
+        raise UnreadableJson("not UTF-8: save the text as UTF-8 and try again") from None
+    except RecursionError:
+        raise UnreadableJson("nested too deeply: no provider accepts JSON a thousand levels deep") from None
+
+
+def describe(error: Exception) -> str:
+    """Say in a few words where a value of the wrong shape is and what was expected there."""
+    text = str(error)
+    where = _AT.search(text)
+    said = _AT.sub("", text).replace("`", "")
+    said = said[:1].lower() + said[1:]
+    return f"{where['path']}: {said}" if where and where["path"] else said
+
+
+def write_json(value: object) -> bytes:
+    """Return `value` as JSON bytes; objects of the official SDKs are written as they would be sent."""
+    try:
+        return msgspec.json.encode(value, enc_hook=_plain)
+    except UnicodeEncodeError:
+        raise UnreadableJson(
+            "text with a lone surrogate (half of a character): no provider accepts it"
+        ) from None
+    except RecursionError:
+        raise UnreadableJson("nested too deeply: no provider accepts JSON a thousand levels deep") from None
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise BadInput(f"not something JSON can hold: {error}") from None
+
+
+def write_object(fields: Mapping[str, bytes]) -> bytes:
+    """Return one JSON object whose values are the given bytes, in order, untouched."""
+    return msgspec.json.encode({key: Raw(value) for key, value in fields.items()})
+
+
+def write_array(items: list[bytes]) -> bytes:
+    """Return one JSON array of the given bytes, untouched."""
+    return msgspec.json.encode([Raw(item) for item in items])
+
+
+def read_fields(data: bytes) -> dict[str, bytes]:
+    """Return the fields of a JSON object, each as the bytes it was written in."""
+    return {key: bytes(value) for key, value in read_json(data, dict[str, Raw]).items()}
+
+
+def extra_of(raw: bytes, known: Collection[str]) -> bytes:
+    """Return the fields of a JSON object that are not `known`, as one object; empty if there are none."""
+    rest = {key: value for key, value in read_fields(raw).items() if key not in known}
+    return write_object(rest) if rest else b""
+
+
+def fields_of(extra: bytes) -> dict[str, bytes]:
+    """Return the fields kept in a part's `extra`."""
+    return read_fields(extra) if extra else {}
+
+
+def _plain(value: object) -> object:
+    # Pydantic models, which is what both official SDKs return: only what was set, as a client would send it back.
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return cast(object, dump(mode="json", exclude_unset=True, by_alias=True))
+    raise TypeError(f"a {type(value).__name__} is no message content")
+
+
+def _why_unreadable(data: bytes, said: str) -> str:
+    if _has_lone_surrogate(data):
+        return (
+            "text with a lone surrogate (half of a character, such as \\ud83d alone): no provider accepts it"
+        )
+    if "truncated" in said:
+        return f"JSON cut short after {len(data):,} bytes"
+    return f"not JSON: {said.removeprefix('JSON is malformed: ')}"
+
+
+def _has_lone_surrogate(data: bytes) -> bool:
+    high = False
+    at = 0
+    for match in re.finditer(rb"\\(u[0-9a-fA-F]{4}|.)", data):
+        escape = match.group(1)
+        kind = escape[1:3].lower() if escape[:1] == b"u" else b""
+        is_high = kind in {b"d8", b"d9", b"da", b"db"}
+        is_low = kind in {b"dc", b"dd", b"de", b"df"}
+        follows = high and match.start() == at
+        if (high and not (follows and is_low)) or (is_low and not follows):
+            return True
+        high, at = is_high, match.end()
+    return high
