@@ -46,18 +46,18 @@ def raw_messages(messages: Sequence[object]) -> list[bytes]:
     return raws
 
 
-def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list[Message]:  # noqa: A002  # the glossary's word
+def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list[Message]:
     """Return the messages in `raws`; without a format it is told from what they say."""
     decode = _DECODERS[format or detect(raws)]
     return [decode(raw, index) for index, raw in enumerate(raws)]
 
 
-def encode_messages(messages: Sequence[Message], format: Format) -> list[bytes]:  # noqa: A002  # the glossary's word
+def encode_messages(messages: Sequence[Message], format: Format) -> list[bytes]:
     """Return `messages` as bytes; those that came in `format` and were not edited leave exactly as they came."""
     return _ENCODERS[format](messages)
 
 
-def decode_request(body: bytes, format: Format | None = None) -> Request:  # noqa: A002  # the glossary's word
+def decode_request(body: bytes, format: Format | None = None) -> Request:
     """Return the request in `body`, or raise a BadInput that says what to change."""
     fields = read_fields(body)
     if "messages" not in fields:

@@ -1,0 +1,49 @@
+# `make demo` shows Lowwater at work, `make test` checks it; both set themselves up in .venv on first use.
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto
+
+.PHONY: help demo test test-full lint types contracts bench fix lock clean
+
+help:
+	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
+	@echo "make test        formatter, linter, types, import contracts, tests"
+	@echo "make test-full   the same with everything that takes longer"
+	@echo "make bench       the figures in bench/README.md, measured again"
+	@echo "make fix         format and repair what the linter can"
+
+.venv/ready: pyproject.toml constraints.txt tools/setup.sh
+	@sh tools/setup.sh
+
+demo: .venv/ready
+	@$(BIN)/lowwater demo
+
+test: .venv/ready lint types contracts
+	$(PYTEST) -m "not full"
+
+test-full: .venv/ready lint types contracts
+	$(PYTEST)
+
+lint: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+contracts: .venv/ready
+	$(BIN)/lint-imports
+
+bench: .venv/ready
+	$(BIN)/python -m bench
+
+fix: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Pin what was tested: run it after changing a dependency.
+lock: .venv/ready
+	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

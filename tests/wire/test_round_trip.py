@@ -1,0 +1,182 @@
+"""Decode then encode: nothing is lost, and what nobody touched leaves byte for byte."""
+
+import json
+
+import pytest
+from hypothesis import given
+from lowwater.testing.strategies import transcripts
+
+from lowwater.values.message import Format
+from lowwater.values.parts import Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.wire.formats import (
+    decode_messages,
+    decode_request,
+    encode_messages,
+    encode_request,
+    with_messages,
+)
+
+FORMATS: list[Format] = ["openai_chat", "anthropic"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_generated_transcripts_leave_byte_for_byte(format: Format) -> None:
+    @given(transcripts(format=format))
+    def check(raws: list[bytes]) -> None:
+        assert encode_messages(decode_messages(raws, format), format) == raws
+
+    check()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_rebuilt_message_says_the_same_and_keeps_unknown_fields(format: Format) -> None:
+    """An edit that changes nothing forces the encoder to build the message from its parts."""
+
+    @given(transcripts(format=format))
+    def check(raws: list[bytes]) -> None:
+        for message, raw in zip(decode_messages(raws, format), raws, strict=True):
+            [rebuilt] = encode_messages([message.with_parts(message.parts)], format)
+            assert decode_messages([rebuilt], format) == [message]
+            assert _unknown(json.loads(rebuilt)) == _unknown(json.loads(raw))
+
+    check()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("other", FORMATS)
+def test_what_was_said_survives_the_other_format(format: Format, other: Format) -> None:
+    @given(transcripts(format=format))
+    def check(raws: list[bytes]) -> None:
+        messages = [m for m in decode_messages(raws, format) if m.role not in {"system", "developer"}]
+        neutral = [type(m)(role=m.role, parts=m.parts, name=m.name) for m in messages]
+        crossed = decode_messages(encode_messages(neutral, other), other)
+        assert [c.identity() for m in crossed for c in m.calls if _is_json_object(c)] == [
+            c.identity() for m in messages for c in m.calls if _is_json_object(c)
+        ]
+        assert [(r.call_id, r.text) for m in crossed for r in m.results] == [
+            (r.call_id, r.text) for m in messages for r in m.results
+        ]
+
+    check()
+
+
+def _is_json_object(call: ToolCall) -> bool:
+    try:
+        return isinstance(json.loads(call.arguments), dict)
+    except ValueError:
+        return False
+
+
+def _unknown(value: object) -> object:
+    """Reduce a message to the keys that no decoder knows."""
+    known = {
+        "role",
+        "content",
+        "type",
+        "text",
+        "id",
+        "name",
+        "input",
+        "tool_calls",
+        "function",
+        "arguments",
+        "custom",
+    }
+    known |= {
+        "thinking",
+        "signature",
+        "data",
+        "source",
+        "media_type",
+        "url",
+        "title",
+        "is_error",
+        "tool_use_id",
+    }
+    known |= {
+        "tool_call_id",
+        "image_url",
+        "detail",
+        "file",
+        "file_id",
+        "file_data",
+        "filename",
+        "reasoning_content",
+    }
+    if isinstance(value, dict):
+        deeper = {key: _unknown(item) for key, item in value.items() if key in {"content", "tool_calls"}}
+        return {key: item for key, item in value.items() if key not in known} | deeper
+    if isinstance(value, list):
+        return [_unknown(item) for item in value]
+    return None
+
+
+CHAT_REQUEST = b"""{
+  "model": "gpt-6.1-sol", "temperature": 1.0, "x_new_field": {"deep": [1e5, 12345678901234567890123]},
+  "messages": [
+    {"role":"developer","content":"Be brief.","x":1},
+    {"role":"user","content":[{"type":"text","text":"look","note":"\\u00e9"},{"type":"hologram","beam":3}],"ts":7},
+    {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","index":0,
+      "function":{"name":"ls","arguments":"{\\"p\\": \\".\\"}"}, "extra_content":{"google":{"sig":"AA"}}}],
+      "reasoning_content":"hm", "provider_specific":{"a":[null,true]}},
+    {"role":"tool","tool_call_id":"c1","content":"a.txt","name":"ls"}],
+  "tools": [{"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}], "service_tier":"flex"}"""
+
+ANTHROPIC_REQUEST = b"""{"model":"claude-opus-5-5","max_tokens":8000, "betas":["x-2026"],
+  "context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},
+  "system":[{"type":"text","text":"You are careful.","cache_control":{"type":"ephemeral"}}],
+  "messages":[
+    {"role":"user","content":"go", "future": 2.50},
+    {"role":"assistant","content":[
+      {"type":"thinking","thinking":"t","signature":"c2ln","binding":{"v":2}},
+      {"type":"server_tool_use","id":"srv_1","name":"web","input":{"q":"x"}},
+      {"type":"web_search_tool_result","tool_use_id":"srv_1","content":[{"url":"https://e.org","n":1.0}]},
+      {"type":"tool_use","id":"t1","name":"read","input":{"path":"a","n":1.0},"caller":{"type":"direct"}}]},
+    {"role":"user","content":[
+      {"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"A"},{"type":"search_result","x":1}],
+       "cache_control":{"type":"ephemeral","ttl":"1h"}},
+      {"type":"text","text":"and?","citations":null}]}]}"""
+
+BODIES = pytest.mark.parametrize(
+    ("body", "format"),
+    [(CHAT_REQUEST, "openai_chat"), (ANTHROPIC_REQUEST, "anthropic")],
+    ids=["openai_chat", "anthropic"],
+)
+
+
+@BODIES
+def test_a_request_with_fields_never_heard_of_leaves_untouched(body: bytes, format: Format) -> None:
+    request = decode_request(body)
+    assert request.format == format
+    assert encode_request(request) == body
+
+
+@BODIES
+def test_dropping_one_message_leaves_every_other_byte(body: bytes, format: Format) -> None:
+    request = decode_request(body)
+    sent = encode_request(with_messages(request, request.messages[:-1]))
+    expected = json.loads(body)
+    del expected["messages"][-1]
+    assert json.loads(sent) == expected
+    for message in request.messages[:-1]:
+        assert message.wire is not None
+        assert message.wire.raw in sent
+
+
+def test_the_parts_of_an_anthropic_message_are_named() -> None:
+    request = decode_request(ANTHROPIC_REQUEST)
+    kinds = [type(part) for part in request.messages[1].parts]
+    assert kinds == [Thinking, Opaque, Opaque, ToolCall]
+    result, text = request.messages[2].parts
+    assert isinstance(result, ToolResult)
+    assert [type(part) for part in result.parts] == [Text, Opaque]
+    assert text == Text(text="and?")
+
+
+def test_the_parts_of_a_chat_message_are_named() -> None:
+    request = decode_request(CHAT_REQUEST)
+    assert [message.role for message in request.messages] == ["developer", "user", "assistant", "tool"]
+    thought, call = request.messages[2].parts
+    assert thought == Thinking(text="hm")
+    assert call == ToolCall(id="c1", name="ls", arguments='{"p":"."}')
+    assert request.messages[3].results[0].text == "a.txt"
