@@ -1,0 +1,1 @@
+"""Where the tokens are and what they cost."""

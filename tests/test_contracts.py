@@ -1,0 +1,76 @@
+"""The import contracts hold, and a violation of each is found."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    environment = {"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_project_keeps_its_contracts(copy: Path) -> None:
+    run = lint_imports(copy)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        (
+            "values/message.py",
+            "import lowwater.wire.formats",
+            "lowwater.values is not allowed to import lowwater.wire",
+        ),
+        (
+            "wire/formats.py",
+            "import lowwater.count.message",
+            "lowwater.wire is not allowed to import lowwater.count",
+        ),
+        (
+            "load/registry.py",
+            "import lowwater.wiring.counting",
+            "lowwater.load is not allowed to import lowwater.wiring",
+        ),
+        ("values/message.py", "import time", "lowwater.values is not allowed to import time"),
+        ("count/message.py", "import splintr", "lowwater.count is not allowed to import splintr"),
+        ("wire/reading.py", "import logging", "lowwater.wire is not allowed to import logging"),
+        ("errors.py", "import asyncio", "lowwater.errors is not allowed to import asyncio"),
+    ],
+    ids=[
+        "up",
+        "sideways",
+        "adapter to wiring",
+        "clock in values",
+        "package in core",
+        "log in core",
+        "async in core",
+    ],
+)
+def test_a_violation_is_found(copy: Path, module: str, line: str, broken: str) -> None:
+    path = copy / "src" / "lowwater" / module
+    path.write_text(path.read_text() + f"\n{line}\n")
+    run = lint_imports(copy)
+    assert run.returncode == 1, run.stdout
+    assert broken in run.stdout
+
+
+def test_a_module_without_a_layer_is_found(copy: Path) -> None:
+    (copy / "src" / "lowwater" / "utils.py").write_text('"""Nobody\'s room."""\n')
+    run = lint_imports(copy)
+    assert run.returncode == 1
+    assert "utils" in run.stdout
