@@ -1,0 +1,1 @@
+"""Getting things in from files and the environment."""
