@@ -1,0 +1,174 @@
+"""`lowwater config`: the settings that hold, and where each came from."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.cli.settings_flags import with_settings
+from lowwater.cli.written import written
+from lowwater.values.settings import Effective, Resolved, sections, settings_schema
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where a setting's value came from; part of the stable output of `--json`.
+
+    `source` is default, file, environment or flag; `place` is file and line, the variable, or the flag; `clamped_from`
+    is what was given, as text, where it was out of range, else null.
+    """
+
+    value: Any
+    source: str
+    place: str
+    clamped_from: str | None
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What `lowwater config --json` prints: `settings` in the shape of lowwater.yaml, `origins` by name."""
+
+    settings: dict[str, Any]
+    origins: dict[str, Origin]
+    warnings: tuple[str, ...]
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """What `lowwater config KEY --json` prints about one setting."""
+
+    name: str
+    path: str
+    value: Any
+    source: str
+    place: str
+    clamped_from: str | None
+    description: str
+    takes: str
+    default: Any
+    variable: str
+    flag: str
+
+
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        _print_json(settings_schema())
+        raise typer.Exit
+
+
+@with_settings
+def config(
+    *,
+    settings: Resolved,
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="One setting or one section; all without it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    schema: Annotated[  # noqa: ARG001 - its callback does the work, before a broken file could be read
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of lowwater.yaml.", callback=_print_schema),
+    ] = False,
+) -> None:
+    """Show the settings that hold, and where each came from.
+
+    Weakest first: defaults, lowwater.yaml, LOWWATER_ variables, flags. The file
+    is the one that --config or LOWWATER_CONFIG names, else the one in this
+    directory, else the one in ~/.config/lowwater.
+    """
+    if key is None or key in sections():
+        chosen = [found for found in settings.effective if key in {None, found.setting.section}]
+        if as_json:
+            _print_json(_report(chosen, settings.warnings))
+        else:
+            Console().print(_table(chosen))
+    elif as_json:
+        _print_json(_card(settings.of(key)))
+    else:
+        Console().print(_card_table(settings.of(key)))
+
+
+def _report(chosen: Sequence[Effective], warnings: tuple[str, ...]) -> Report:
+    nested: dict[str, Any] = {}
+    for found in chosen:
+        place = nested.setdefault(found.setting.section, {}) if found.setting.section else nested
+        place[found.setting.name] = found.value
+    return Report(
+        settings=nested,
+        origins={
+            found.setting.name: Origin(
+                value=found.value, source=found.source, place=found.place, clamped_from=found.clamped_from
+            )
+            for found in chosen
+        },
+        warnings=warnings,
+    )
+
+
+def _card(found: Effective) -> Card:
+    setting = found.setting
+    return Card(
+        name=setting.name,
+        path=setting.path,
+        value=found.value,
+        source=found.source,
+        place=found.place,
+        clamped_from=found.clamped_from,
+        description=setting.description,
+        takes=setting.expected,
+        default=setting.default,
+        variable=setting.variable,
+        flag=setting.flag,
+    )
+
+
+def _print_json(value: object) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def _table(chosen: Sequence[Effective]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("setting", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("from", overflow="fold")
+    section = ""
+    for found in chosen:
+        if found.setting.section != section:
+            section = found.setting.section
+            table.add_row(Text(section, style="bold"))
+        indent = "  " if section else ""
+        style = "dim" if found.source == "default" else ""
+        table.add_row(Text(indent + found.setting.name), _value(found), Text(_origin(found), style=style))
+    return table
+
+
+def _card_table(found: Effective) -> Table:
+    setting = found.setting
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    rows: list[tuple[str, str | Text]] = [
+        (setting.name, _value(found)),
+        ("from", _origin(found)),
+        ("means", setting.description),
+        ("takes", setting.expected),
+        ("default", written(setting.default)),
+        ("in lowwater.yaml", setting.path),
+        ("in the environment", setting.variable),
+        ("as a flag", setting.flag),
+    ]
+    for label, text in rows:
+        table.add_row(label, Text(text) if isinstance(text, str) else text)
+    return table
+
+
+def _value(found: Effective) -> Text:
+    text = Text(written(found.value), style="" if found.source == "default" else "bold")
+    if found.clamped_from is not None:
+        text.append(f" (clamped from {found.clamped_from})", style="not bold yellow")
+    return text
+
+
+def _origin(found: Effective) -> str:
+    return found.place or found.source

@@ -1,0 +1,102 @@
+"""`lowwater inspect`: what fills the window of a conversation in a file."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lowwater.account.contents import Contents, contents
+from lowwater.cli.fill import draw
+from lowwater.count.parts import count_parts
+from lowwater.count.preamble import count_preamble
+from lowwater.errors import UnknownFormat
+from lowwater.load.files import read_file
+from lowwater.load.registry import load_registry
+from lowwater.ports import Tokenizer
+from lowwater.values.conversation import Conversation
+from lowwater.values.message import Format
+from lowwater.values.model import Model
+from lowwater.wire.conversation import decode_conversation
+from lowwater.wiring.counting import counter_for
+
+_FORMATS: dict[str, Format | None] = {"auto": None, "openai": "openai_chat", "anthropic": "anthropic"}
+
+
+def inspect(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose window to measure by; default: the one the file names.")
+    ] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai or anthropic.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show what fills the window of a conversation: by kind, by tool, by age.
+
+    FILE holds a JSON array of messages, JSON lines with one message each,
+    or the body of an API request, in OpenAI's chat or in Anthropic's format,
+    plain or gzipped. Tokens are counted offline.
+
+    lowwater inspect session.jsonl
+    lowwater inspect request.json --model claude-opus-5-5
+    curl … | lowwater inspect - --json
+    """
+    if format not in _FORMATS:
+        raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai or anthropic")
+    conversation = decode_conversation(read_file(file), _FORMATS[format])
+    found = load_registry().find(model or conversation.model or "unknown")
+    tokenizer = counter_for(model or conversation.model)
+    filled = fill_of(conversation, tokenizer)
+    if json:
+        typer.echo(_as_json(conversation, filled, found, tokenizer))
+    else:
+        show(
+            filled,
+            title=_title(conversation, filled, found),
+            context=found.context_length,
+            notes=found.assumptions,
+        )
+
+
+def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
+    """Return what fills the window of a conversation."""
+    return contents(
+        conversation.messages,
+        [count_parts(message, tokenizer) for message in conversation.messages],
+        system_tokens=count_preamble(conversation.system, b"", tokenizer),
+        tool_tokens=count_preamble(b"", conversation.tools, tokenizer),
+    )
+
+
+def show(filled: Contents, *, title: str, context: int, notes: tuple[str, ...] = ()) -> None:
+    """Print what fills a window as wide as the terminal, up to a hundred columns."""
+    console = Console(highlight=False)
+    width = min(console.width, 100)
+    console.print(Text(title, style="bold"))
+    for block in draw(filled, context, width):
+        console.print(block, width=width)
+    for note in notes:
+        console.print(Text(f"\n{note}", style="yellow"), width=width)
+
+
+def _title(conversation: Conversation, filled: Contents, model: Model) -> str:
+    share = filled.tokens / model.context_length
+    name = conversation.model or model.name
+    return (
+        f"{filled.tokens:,} tokens in {filled.messages:,} messages, {filled.turns:,} turns"
+        f" · {share:.0%} of the {model.context_length:,} of {name}"
+    )
+
+
+def _as_json(conversation: Conversation, filled: Contents, model: Model, tokenizer: Tokenizer) -> str:
+    said = {
+        "format": conversation.format,
+        "shape": conversation.shape,
+        "model": model.name,
+        "context_length": model.context_length,
+        "assumptions": model.assumptions,
+        "vocabulary": tokenizer.vocabulary,
+        "contents": filled,
+    }
+    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode()

@@ -1,0 +1,1 @@
+"""Public parts for testing what is built on Lowwater: fakes, strategies, sessions, a strict provider."""

@@ -1,0 +1,1 @@
+"""Source files in several languages, made up line by line."""

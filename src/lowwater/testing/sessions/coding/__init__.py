@@ -1,0 +1,1 @@
+"""Sessions of a coding agent in a small simulated repository."""

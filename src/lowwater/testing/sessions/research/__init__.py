@@ -1,0 +1,1 @@
+"""Sessions of a research agent that reads the web and takes notes."""

@@ -1,0 +1,1 @@
+"""Sessions of a support agent with customers, orders and tickets."""

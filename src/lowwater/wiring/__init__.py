@@ -1,0 +1,1 @@
+"""Picks the implementations that fit a model and a setting."""

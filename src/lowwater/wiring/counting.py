@@ -1,0 +1,27 @@
+"""Picks how a model is counted."""
+
+from lowwater.count.calibrate import Calibration
+from lowwater.count.framing import Framing
+from lowwater.count.rules import rules_for
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.ports import Tokenizer
+
+
+def vocabulary_for(model: str) -> str:
+    """Return the name of the vocabulary `model` is counted in; Claude's is not public and counts in o200k."""
+    return rules_for(model).vocabulary
+
+
+def counter_for(model: str) -> Tokenizer:
+    """Return the tokenizer for `model`: exact for its vocabulary, or the estimate without the tokenizer package."""
+    return tokenizer_for(vocabulary_for(model))
+
+
+def framing_for(model: str) -> Framing:
+    """Return what the provider of `model` writes around content."""
+    return rules_for(model).framing
+
+
+def calibration_for(model: str) -> Calibration:
+    """Return the calibration a session with `model` starts from."""
+    return Calibration(prior=rules_for(model).scale)

@@ -1,0 +1,156 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lowwater.cli.app import app
+from lowwater.cli.failing import run
+from lowwater.errors import BadInput
+
+SCRIPT = Path(sys.executable).with_name("lowwater")
+
+
+@pytest.fixture(autouse=True)
+def in_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LOWWATER_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
+def lowwater(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SCRIPT, *args], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_help_teaches_what_lowwater_is_its_commands_and_where_settings_come_from() -> None:
+    shown = lowwater("--help")
+    assert shown.returncode == 0
+    assert shown.stderr == ""
+    for words in ("never loses a message", "Examples", "Exit codes", "lowwater.yaml", "LOWWATER_", "flags"):
+        assert words in shown.stdout
+    for command in app.registered_commands:
+        assert f"│ {command.name} " in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_help_has_three_examples_that_name_real_commands() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    examples = [line.split() for line in shown.splitlines() if line.startswith(" lowwater ")]
+    assert len(examples) == 3
+    assert {words[1] for words in examples} <= {command.name for command in app.registered_commands}
+
+
+def test_no_arguments_show_the_help() -> None:
+    shown = lowwater()
+    assert shown.stdout.strip() == lowwater("--help").stdout.strip()
+    assert shown.returncode == 2
+
+
+@pytest.mark.parametrize("command", [str(command.name) for command in app.registered_commands])
+def test_the_help_of_every_command_fits_80_columns(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"])
+    assert shown.exit_code == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "<bool>" not in shown.stdout
+
+
+def test_version_is_the_installed_one() -> None:
+    assert lowwater("--version").stdout == f"lowwater {version('lowwater')}\n"
+
+
+def test_an_error_is_one_sentence_on_standard_error() -> None:
+    Path("lowwater.yaml").write_text("compression:\n  treshold: 0.5\n")
+    failed = lowwater("config")
+    assert failed.returncode == 1
+    assert failed.stdout == ""
+    assert failed.stderr == (
+        "lowwater: lowwater.yaml:2: there is no setting compression.treshold; did you mean threshold?\n"
+    )
+
+
+@pytest.mark.parametrize("args", [["confg"], ["config", "--treshold", "1"]], ids=" ".join)
+def test_wrong_usage_exits_with_2_and_a_hint(args: list[str]) -> None:
+    failed = lowwater(*args)
+    assert failed.returncode == 2
+    assert "Did you mean" in failed.stderr or "Possible options" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param([SCRIPT, "config"], id="table"),
+        pytest.param([SCRIPT, "config", "--schema"], id="JSON"),
+        pytest.param([SCRIPT, "--help"], id="help"),
+        pytest.param(
+            [
+                sys.executable,
+                "-c",
+                "import sys, lowwater.cli.failing as f; f.run(lambda: sys.stdout.write('x'))",
+            ],
+            id="buffered to the end",
+        ),
+    ],
+)
+def test_a_reader_that_has_gone_is_no_reason_to_complain(command: list[str | Path]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        left = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert left.stderr == b""
+
+
+def test_output_that_the_terminal_cannot_show_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    shown = lowwater("config", "summary_model", "--summary-model", "modèle")
+    assert shown.returncode == 0
+    assert "mod\\xe8le" in shown.stdout
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def command() -> None:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        pytest.param(BadInput("message 3 has\nno role"), 1, "lowwater: message 3 has no role\n", id="ours"),
+        pytest.param(KeyboardInterrupt(), 130, "", id="Ctrl-C"),
+        pytest.param(SystemExit(2), 2, "", id="usage"),
+        pytest.param(SystemExit(), 0, "", id="done"),
+        pytest.param(SystemExit("why"), 1, "", id="exit with words"),
+        pytest.param(
+            KeyError("x"),
+            70,
+            "lowwater: a defect in Lowwater (KeyError: 'x'); "
+            "please report it with the traceback that LOWWATER_DEBUG=1 shows\n",
+            id="defect",
+        ),
+    ],
+)
+def test_whatever_goes_wrong_becomes_an_exit_code_and_at_most_one_line(
+    error: BaseException, code: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(raising(error)) == code
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", said)
+
+
+def test_a_defect_shows_its_traceback_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOWWATER_DEBUG", "1")
+    run(raising(KeyError("x")))
+    assert "Traceback (most recent call last)" in capfd.readouterr().err
