@@ -4,8 +4,8 @@ import json
 
 import pytest
 from hypothesis import given
-from lowwater.testing.strategies import transcripts
 
+from lowwater.testing.strategies import transcripts
 from lowwater.values.message import Format
 from lowwater.values.parts import Opaque, Text, Thinking, ToolCall, ToolResult
 from lowwater.wire.formats import (

@@ -1,6 +1,6 @@
 """What a provider writes around the content of a message, in tokens.
 
-The figures are measured against recorded usage by `python -m bench.counting`, in tokens of the o200k vocabulary.
+In tokens of the o200k vocabulary, from the usage of recorded sessions; bench/README.md says how each was found.
 """
 
 from typing import Literal
@@ -30,8 +30,8 @@ class Framing(Struct, frozen=True, kw_only=True):
 CHAT = Framing(message=4, call=11, result=5, argument=0, arguments="text", pictures="tiles")
 """OpenAI's, assumed of every model that is not Claude.
 
-Codex sessions: what the model wrote less text, names, arguments and reasoning is 4 for a text, 11 for a call, 18 for
-both, 20 + 7 n for n parallel calls, without exception; a result adds 9.
+What Codex's models write beyond text, names, arguments and reasoning is nearly always 4 for a text, 11 for a call, 18 for
+both and 7 n more than 20 for n parallel calls; a result adds 9 to the next prompt. `python -m bench.counting framing`.
 """
 
 CLAUDE = Framing(message=4, call=24, result=8, argument=18, arguments="values", pictures="area")

@@ -26,7 +26,7 @@ class CountingRules(Struct, frozen=True, kw_only=True):
 
 
 _CLAUDE_4 = (
-    "recorded Claude Code sessions: prompts grow 1.17 to 1.20 times the count (median) on Opus 4.5 and 4.6 and Sonnet 4.5;"
+    "bench.counting framing: prompts of recorded sessions grow 1.17 to 1.20 times the count on Opus 4.5 and 4.6 and Sonnet 4.5;"
     " Sonnet 4.5 drops thinking at the user's next message, Opus 4.5 and 4.6 do not"
 )
 _CLAUDE_NEW = (
@@ -34,8 +34,8 @@ _CLAUDE_NEW = (
     " times (../shared/transcripts/README.md), with the latter's 1.19 on counts with framing; not measured"
 )
 _OPENAI = (
-    "recorded Codex sessions: prompts grow 1.06 times the count within a turn, as reasoning stays in them, and lose it again"
-    " at the user's next message"
+    "between what recorded Codex sessions show within a turn, 1.06 (bench.counting framing), where reasoning stays in the"
+    " prompt, and the loss of it at the user's next message"
 )
 _OWN = "the maker's own vocabulary; scale not measured"
 

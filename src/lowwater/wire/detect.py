@@ -1,6 +1,6 @@
 """Telling the formats apart by what only one of them says."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Raw, Struct
 
@@ -46,12 +46,16 @@ def detect(messages: Sequence[bytes], fields: Collection[str] = ()) -> Format:
     The first message that only one format allows decides, then the fields; a conversation of plain text reads the
     same in both and counts as chat.
     """
-    for raw in messages:
-        found = _tells(raw)
-        if found is not None:
-            return found
+    told = told_format(messages)
+    if told is not None:
+        return told
     anthropic, chat = len(_ANTHROPIC_FIELDS.intersection(fields)), len(_CHAT_FIELDS.intersection(fields))
     return "anthropic" if anthropic > chat else "openai_chat"
+
+
+def told_format(messages: Iterable[bytes]) -> Format | None:
+    """Return the format of the first message that only one format allows; None if all read the same in both."""
+    return next((found for found in map(_tells, messages) if found is not None), None)
 
 
 def _tells(raw: bytes) -> Format | None:

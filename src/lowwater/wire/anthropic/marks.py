@@ -1,0 +1,69 @@
+"""Cache marks in Anthropic's form: put on a copy of the bytes, taken off again."""
+
+from msgspec import Raw, Struct
+
+from lowwater.wire.reading import read_fields, read_json, write_array, write_json, write_object
+
+MARK = "cache_control"
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+
+class _Block(Struct):
+    type: str = ""
+    text: str | None = None
+
+
+def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
+    """Return the message with a mark on its last block that may carry one; a message without any stays as it is."""
+    fields = read_fields(raw)
+    marked = mark_content(fields.get("content", b'""'), ttl)
+    if marked is None:
+        return raw
+    fields["content"] = marked
+    return write_object(fields)
+
+
+def mark_content(content: bytes, ttl: str = "5m") -> bytes | None:
+    """Return content, a system prompt or tools with a mark at their end; None where there is no place for one."""
+    if content.lstrip()[:1] == b'"':
+        if not read_json(content, str).strip():
+            return None
+        block = {"type": b'"text"', "text": content, MARK: mark(ttl)}
+        return write_array([write_object(block)])
+    blocks = [bytes(block) for block in read_json(content, list[Raw])]
+    for index in range(len(blocks) - 1, -1, -1):
+        peek = read_json(blocks[index], _Block)
+        if peek.type not in _UNMARKABLE and peek.text != "":
+            blocks[index] = write_object(read_fields(blocks[index]) | {MARK: mark(ttl)})
+            return write_array(blocks)
+    return None
+
+
+def unmark_message(raw: bytes) -> bytes:
+    """Return the message without its cache marks, those inside tool results too; without any it is the same bytes."""
+    if b'"cache_control"' not in raw:
+        return raw
+    fields = read_fields(raw)
+    fields.pop(MARK, None)
+    if "content" in fields:
+        fields["content"] = unmark_content(fields["content"])
+    return write_object(fields)
+
+
+def unmark_content(content: bytes) -> bytes:
+    """Return content, a system prompt or tools without cache marks."""
+    if b'"cache_control"' not in content or content.lstrip()[:1] != b"[":
+        return content
+    blocks: list[bytes] = []
+    for block in read_json(content, list[Raw]):
+        fields = read_fields(bytes(block))
+        fields.pop(MARK, None)
+        if fields.get("type") == b'"tool_result"' and "content" in fields:
+            fields["content"] = unmark_content(fields["content"])
+        blocks.append(write_object(fields))
+    return write_array(blocks)
+
+
+def mark(ttl: str) -> bytes:
+    """Return the mark itself; five minutes are the provider's default and not spelled out."""
+    return write_json({"type": "ephemeral", "ttl": ttl} if ttl != "5m" else {"type": "ephemeral"})
