@@ -6,9 +6,12 @@ LowwaterError
 │   ├── UnknownFormat        JSON, but no conversation in a form Lowwater knows
 │   ├── MalformedMessage     one message is wrong; carries its index
 │   ├── BadSetting           a setting has a value that makes no sense
-│   └── UnreadableFile       a file is missing or cannot be read
+│   ├── UnreadableFile       a file is missing or cannot be read
+│   └── NoVocabulary         the tokenizer package is missing or lacks a vocabulary
 └── IllegalEntry             a ledger entry refers to what the ledger does not hold
 """
+
+from typing import Literal
 
 
 class LowwaterError(Exception):
@@ -47,5 +50,21 @@ class UnreadableFile(BadInput):
     """A file is missing or cannot be read."""
 
 
+class NoVocabulary(BadInput):
+    """The tokenizer package is missing or lacks the vocabulary asked for."""
+
+
 class IllegalEntry(LowwaterError):
     """A ledger entry refers to what the ledger does not hold."""
+
+
+class IllegalView(LowwaterError):
+    """What would be sent breaks the provider's rules."""
+
+
+class SummaryFailed(LowwaterError):
+    """A summarizer has no usable summary; `kind` says whether asking again, or elsewhere, can help."""
+
+    def __init__(self, said: str, kind: Literal["failed", "timeout", "auth", "network"] = "failed") -> None:
+        super().__init__(said)
+        self.kind = kind

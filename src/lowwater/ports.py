@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+from lowwater.values.events import Event
+from lowwater.values.summaries import SummaryRequest, Written
+
 
 class Tokenizer(Protocol):
     """Counts tokens of one vocabulary."""
@@ -21,4 +24,28 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return seconds since the epoch."""
+        ...
+
+
+class Summarizer(Protocol):
+    """Condenses messages."""
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return a usable summary or raise SummaryFailed; a placeholder is not a summary."""
+        ...
+
+
+class AsyncSummarizer(Protocol):
+    """Condenses messages, awaited."""
+
+    async def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return a usable summary or raise SummaryFailed; a placeholder is not a summary."""
+        ...
+
+
+class Sink(Protocol):
+    """Is told what happens in sessions."""
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Take an event; a sink that fails is ignored, for telling must not make a compaction fail."""
         ...

@@ -2,8 +2,8 @@
 
 import pytest
 from hypothesis import given
-from lowwater.testing.strategies import transcripts
 
+from lowwater.testing.strategies import transcripts
 from lowwater.values.groups import groups, legal_cuts, turns, unpaired
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult

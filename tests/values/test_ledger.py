@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 from hypothesis import given
-from lowwater.testing.strategies import ledger_entries
 
 from lowwater.errors import IllegalEntry
+from lowwater.testing.strategies import ledger_entries
 from lowwater.values.entries import (
     Altered,
     Appended,

@@ -36,3 +36,11 @@ def _result_part(part: AnyPart | None) -> ResultPart | None:
     if part is None or isinstance(part, Text | Image | Document | Opaque):
         return part
     raise IllegalEntry(f"a {part.kind} cannot stand inside a tool result")
+
+
+def merge_edits(old: Iterable[Edit], new: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Return the edits that do both: a new one replaces older ones at its place and inside it."""
+    added = tuple(new)
+    places = {edit.path for edit in added}
+    kept = [edit for edit in old if not any(edit.path[: len(place)] == place for place in places)]
+    return tuple(sorted((*kept, *added), key=lambda edit: edit.path))

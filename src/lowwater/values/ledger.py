@@ -128,8 +128,12 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 case Kept(numbers=numbers):
                     items.extend(self._original(n) for n in range(numbers.first, numbers.last + 1))
                 case Altered(number=number, edits=edits, tokens=tokens):
-                    message = apply_edits(self.message(number), edits)
-                    items.append(Edited(number=number, message=message, tokens=tokens))
+                    original = self.message(number)
+                    message = apply_edits(original, edits)
+                    edited = Edited(
+                        number=number, original=original, edits=edits, message=message, tokens=tokens
+                    )
+                    items.append(edited)
                 case Summarized(sources=sources, tokens=tokens, depth=depth):
                     if any(not 1 <= s.first <= s.last <= len(self.messages) for s in sources):
                         raise IllegalEntry(

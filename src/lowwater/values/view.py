@@ -1,12 +1,13 @@
 """What the model is shown now: items that each stand for numbered messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from lowwater.values.chain import Chain
-from lowwater.values.entries import Numbers
+from lowwater.values.entries import Altered, Edit, Kept, Numbers, Stand, Summarized
 from lowwater.values.message import Message
+from lowwater.values.parts import AnyPart, ToolResult
 
 
 class Original(Struct, frozen=True, kw_only=True, tag="original"):
@@ -18,9 +19,11 @@ class Original(Struct, frozen=True, kw_only=True, tag="original"):
 
 
 class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
-    """A message with some parts replaced by placeholders."""
+    """A message with some parts replaced by placeholders; `edits` lead from the original to what is shown."""
 
     number: int
+    original: Message
+    edits: tuple[Edit, ...]
     message: Message
     tokens: int
 
@@ -35,6 +38,48 @@ class Summary(Struct, frozen=True, kw_only=True, tag="summary"):
 
 
 Item = Original | Edited | Summary
+
+
+def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
+    """Return what a compaction would have to say to show exactly these items; runs of originals become one range."""
+    stands: list[Stand] = []
+    for item in items:
+        match item:
+            case Original(number=number):
+                last = stands[-1] if stands else None
+                if isinstance(last, Kept) and last.numbers.last + 1 == number:
+                    stands[-1] = Kept(numbers=Numbers(first=last.numbers.first, last=number))
+                else:
+                    stands.append(Kept(numbers=Numbers(first=number, last=number)))
+            case Edited():
+                stands.append(Altered(number=item.number, edits=item.edits, tokens=item.tokens))
+            case Summary(message=message):
+                stands.append(
+                    Summarized(
+                        text=message.text,
+                        role=message.role,
+                        sources=item.sources,
+                        tokens=item.tokens,
+                        depth=item.depth,
+                    )
+                )
+    return tuple(stands)
+
+
+def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
+    """Yield each part an item shows with its path in the original message, parts inside tool results too."""
+    original = item.original if isinstance(item, Edited) else item.message
+    edits = {edit.path: edit.by for edit in item.edits} if isinstance(item, Edited) else {}
+    for at, part in enumerate(original.parts):
+        shown = edits.get((at,), part)
+        if shown is None:
+            continue
+        yield (at,), shown
+        if isinstance(shown, ToolResult):
+            for within, inner in enumerate(shown.parts):
+                inside = edits.get((at, within), inner)
+                if inside is not None:
+                    yield (at, within), inside
 
 
 class View(Struct, frozen=True, kw_only=True):

@@ -88,7 +88,7 @@ def generate_session(
         messages=tuple(recorder.messages),
         times=tuple(recorder.times),
         usages=tuple(recorder.usages),
-        references=tuple(memory.references),
+        references=tuple(memory.references()),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from lowwater.testing.sessions import cjk
 from lowwater.testing.sessions.draw import Draw
 from lowwater.testing.sessions.naming import doing, past, plural, third
 from lowwater.testing.sessions.words import PLUMBING, QUALITIES, SHORT, VERBS, domain_words
@@ -104,7 +105,9 @@ class Lexicon:
         return (self.draw.one(VERBS), *self.thing())
 
     def remark(self) -> str:
-        """Return a comment."""
+        """Return a comment, now and then one in another script."""
+        if self.draw.chance(0.008):
+            return cjk.sentence(self.draw, self.draw.one(cjk.LANGUAGES))
         return self.fill(self.draw.one(_REMARKS))
 
     def doc(self) -> str:

@@ -1,6 +1,10 @@
 """What was seen in a session and is named again later."""
 
+from bisect import bisect_right
+from itertools import accumulate
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.testing.sessions.draw import Draw
 
@@ -28,7 +32,8 @@ class Memory:
         self._facts: dict[str, list[_Fact]] = {}
         self._known: dict[str, _Fact] = {}
         self._noted: dict[str, str] = {}
-        self.references: list[Reference] = []
+        self._texts: list[str] = []
+        self._references: list[Reference] = []
 
     def note(self, kind: str, text: str) -> str:
         """Remember that the step being made shows or names `text`, and return it."""
@@ -54,6 +59,7 @@ class Memory:
 
         Only users and the model name things again; what a tool's output repeats is no reference.
         """
+        self._texts.append(text)
         for name, kind in self._noted.items():
             if name not in text:
                 continue
@@ -63,7 +69,14 @@ class Memory:
                 self._known[name] = fact
                 self._facts.setdefault(kind, []).append(fact)
             elif not is_output and fact.seen < index:
-                self.references.append(Reference(text=name, kind=fact.kind, seen=fact.seen, used=index))
+                self._references.append(Reference(text=name, kind=fact.kind, seen=fact.seen, used=index))
+
+    def references(self) -> list[Reference]:
+        """Return what was named again, each with the first message that holds it, noted or not."""
+        everything = "\0".join(self._texts)
+        ends = list(accumulate(len(text) + 1 for text in self._texts))
+        first = {name: bisect_right(ends, everything.find(name)) for name in self._known}
+        return [replace(reference, seen=first[reference.text]) for reference in self._references]
 
     def finish_step(self) -> None:
         """Forget what was noted but did not make it into a message."""

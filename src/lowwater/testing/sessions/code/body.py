@@ -138,11 +138,11 @@ class BodyWriter:
         match draw.below(6):
             case 0 if self._outline.uses:
                 other = draw.one(self._outline.uses)
-                return f"{dialect.name(draw.one(other.functions))}({arguments})"
+                return f"{dialect.function_name(draw.one(other.functions))}({arguments})"
             case 1 if self._owned:
                 return f"{dialect.own(draw.one(self._outline.methods))}({arguments})"
             case 2:
-                return f"{dialect.name(draw.one(self._outline.functions))}({arguments})"
+                return f"{dialect.function_name(draw.one(self._outline.functions))}({arguments})"
             case 3 if self._owned:
                 return f"{dialect.member(dialect.own(draw.one(self._outline.fields)), (draw.one(VERBS),))}({arguments})"
             case _:

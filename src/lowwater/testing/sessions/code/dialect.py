@@ -57,7 +57,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def name(self, words: Words) -> str:
-        """Return the name of a variable or function."""
+        """Return the name of a variable."""
+
+    def function_name(self, words: Words) -> str:
+        """Return the name of a function that other files can call."""
+        return self.name(words)
 
     @abstractmethod
     def kind(self, words: Words) -> str:

@@ -29,6 +29,10 @@ class Go(Dialect):
         """In camelCase."""
         return camel(words)
 
+    def function_name(self, words: Words) -> str:
+        """In PascalCase, which exports it."""
+        return pascal(words)
+
     def kind(self, words: Words) -> str:
         """PascalCase."""
         return pascal(words)

@@ -42,7 +42,7 @@ def write_module(lexicon: Lexicon, dialect: Dialect, outline: Outline) -> list[s
     return lines
 
 
-def test_cases(lexicon: Lexicon, dialect: Dialect, outline: Outline) -> list[str]:
+def name_cases(lexicon: Lexicon, dialect: Dialect, outline: Outline) -> list[str]:
     """Return the names of the test cases of a source file."""
     draw = lexicon.draw
     subjects = [*outline.functions, *outline.methods]
@@ -56,7 +56,7 @@ def write_tests(lexicon: Lexicon, dialect: Dialect, outline: Outline, cases: Seq
     writer = BodyWriter(lexicon, dialect, outline)
     bodies = []
     for case in cases:
-        subject = dialect.name(draw.one(outline.functions))
+        subject = dialect.function_name(draw.one(outline.functions))
         writer.enter(["value", lexicon.noun()], owned=False)
         lines = writer.block(draw.between(1, 4))
         for _ in range(draw.between(1, 3)):

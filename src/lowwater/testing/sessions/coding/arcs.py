@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lowwater.testing.sessions.code.module import outline_module, test_cases, write_module, write_tests
+from lowwater.testing.sessions.code.module import name_cases, outline_module, write_module, write_tests
 from lowwater.testing.sessions.coding import builds, services, shell
 from lowwater.testing.sessions.coding.desk import Desk
 from lowwater.testing.sessions.coding.testruns import Failure, break_test
@@ -97,7 +97,7 @@ def build_feature(desk: Desk) -> Iterator[Act]:
     for _ in range(draw.between(1, 4)):
         yield desk.act([desk.patch(module.path)])
     yield from check_types(desk)
-    cases = test_cases(desk.lexicon, module.dialect, outline)[: draw.between(2, 6)]
+    cases = name_cases(desk.lexicon, module.dialect, outline)[: draw.between(2, 6)]
     test_path = module.dialect.test_path(path)
     lines = write_tests(desk.lexicon, module.dialect, outline, cases)
     yield desk.act([desk.write(test_path, lines)], f"tests in `{test_path}`")

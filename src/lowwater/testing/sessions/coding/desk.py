@@ -6,7 +6,7 @@ from lowwater.testing.sessions.coding import shell, talk
 from lowwater.testing.sessions.coding.changes import propose_change
 from lowwater.testing.sessions.coding.project import Module, lay_out
 from lowwater.testing.sessions.coding.testruns import Failure, run_tests
-from lowwater.testing.sessions.coding.workspace import Edit, Workspace
+from lowwater.testing.sessions.coding.workspace import Replacement, Workspace
 from lowwater.testing.sessions.draw import Draw
 from lowwater.testing.sessions.lexicon import Lexicon
 from lowwater.testing.sessions.memory import Memory
@@ -48,9 +48,7 @@ class Desk:
 
     def symbol(self) -> str:
         """Return the name of a function in the module at hand."""
-        words = self.draw.one(self._module.outline.functions)
-        dialect = self._module.dialect
-        return dialect.kind(words) if dialect.language == "go" else dialect.name(words)
+        return self._module.dialect.function_name(self.draw.one(self._module.outline.functions))
 
     # Words.
 
@@ -123,9 +121,7 @@ class Desk:
         if module is not None:
             dialect, outline = module.dialect, module.outline
             for words in self.draw.some(outline.functions, 3):
-                self.memory.note(
-                    "symbol", dialect.kind(words) if dialect.language == "go" else dialect.name(words)
-                )
+                self.memory.note("symbol", dialect.function_name(words))
             for constant in outline.constants[:2]:
                 shown = str(constant.value) if dialect.language == "go" else f"{constant.value:_}"
                 self.memory.note("number", shown)
@@ -213,7 +209,7 @@ class Desk:
             seconds=0.01,
         )
 
-    def _edited(self, edit: Edit) -> str:
+    def _edited(self, edit: Replacement) -> str:
         head = f"Replaced {edit.old.count(chr(10)) + 1} lines at line {edit.line} of {self.full(edit.path)}."
         if self.draw.chance(0.45):
             return head

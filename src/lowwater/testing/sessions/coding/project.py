@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from lowwater.testing.sessions.code.dialect import Dialect, Outline
 from lowwater.testing.sessions.code.go import Go
-from lowwater.testing.sessions.code.module import outline_module, test_cases
+from lowwater.testing.sessions.code.module import name_cases, outline_module
 from lowwater.testing.sessions.code.python import Python
 from lowwater.testing.sessions.code.typescript import TypeScript
 from lowwater.testing.sessions.draw import Draw
@@ -68,7 +68,7 @@ def lay_out(draw: Draw) -> Project:
         taken.add(path)
         near = [module.outline for module in modules if module.dialect is dialect]
         outline = outline_module(lexicon, path, entity, draw.some(near, draw.between(0, 3)))
-        cases = tuple(test_cases(lexicon, dialect, outline))
+        cases = tuple(name_cases(lexicon, dialect, outline))
         modules.append(
             Module(outline=outline, dialect=dialect, test_path=dialect.test_path(path), cases=cases)
         )

@@ -54,7 +54,7 @@ class CodingStory:
                 yield Ask(text=desk.say(talk.INVESTIGATE, rule=self._rule()))
                 work = arcs.investigate(desk)
             case "rename":
-                old, new = desk.symbol(), desk.module.dialect.name(desk.lexicon.action())
+                old, new = desk.symbol(), desk.module.dialect.function_name(desk.lexicon.action())
                 yield Ask(text=desk.say(talk.RENAME, symbol=old, new=new, rule=self._rule()))
                 work = arcs.rename(desk, old, new)
             case "list":

@@ -32,7 +32,7 @@ def break_test(draw: Draw, lexicon: Lexicon, workspace: Workspace, module: Modul
     dialect = module.dialect
     case = draw.one(module.cases)
     words = draw.one(module.outline.functions)
-    function = dialect.name(words) if dialect.language != "go" else dialect.kind(words)
+    function = dialect.function_name(words)
     start = _line_with(workspace.lines(module.path), f" {function}(")
     error = "AssertionError" if draw.chance(0.4) else dialect.kind(module.outline.error)
     compared = f"expected {draw.between(2, 900)} but got {draw.between(2, 9_000)} for {lexicon.noun()}"

@@ -12,7 +12,7 @@ from lowwater.testing.sessions.draw import Draw
 from lowwater.testing.sessions.lexicon import Lexicon
 
 
-class Edit(Struct, frozen=True, kw_only=True):
+class Replacement(Struct, frozen=True, kw_only=True):
     """A replacement made in a file: `old` stood there exactly once, from line `line` counted from 1."""
 
     path: str
@@ -62,14 +62,14 @@ class Workspace:
             self.paths = sorted([*self.paths, path])
         self._files[path] = lines
 
-    def edit(self, path: str, old: str, new: str) -> Edit:
+    def edit(self, path: str, old: str, new: str) -> Replacement:
         """Replace `old`, which must stand in the file exactly once."""
         text = "\n".join(self.lines(path))
         before, found, after = text.partition(old)
         assert found, f"nothing to replace in {path}"
         assert old not in after, f"more than one place to replace in {path}"
         self.write(path, (before + new + after).split("\n"))
-        return Edit(path=path, line=before.count("\n") + 1, old=old, new=new)
+        return Replacement(path=path, line=before.count("\n") + 1, old=old, new=new)
 
     def search(self, needle: str, most: int = 1_000) -> list[Hit]:
         """Return the lines that hold `needle`, by path and line."""
@@ -103,11 +103,6 @@ class Workspace:
     def commit(self) -> None:
         """Forget what the files were before."""
         self._committed.clear()
-
-    def revert(self, path: str) -> None:
-        """Take a file back to the last commit."""
-        if self._committed.get(path):
-            self._files[path] = self._committed.pop(path)
 
     def writer(self, module: Module, draw: Draw) -> BodyWriter:
         """Return what writes further statements for a module."""

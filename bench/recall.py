@@ -1,0 +1,183 @@
+"""How much of what later turns use of a tool result is still in the view when only its placeholder is.
+
+    .venv/bin/python -m bench.recall
+
+Of every recorded session, the uses (see `bench.uses`) that come more than 5 calls after a result of more than 600
+characters: is the very string in the placeholder, whose tokens are at most 16 % of the result's, frame included?
+The digest was tuned on one half of the sessions; the figures that count are those of the other half.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from time import perf_counter
+
+from msgspec import Struct
+
+from bench.transcripts import ABSENT, CANONICAL, sessions
+from bench.uses import Elided, Reading, Use, find
+from lowwater.compact.placeholder import placeholder
+from lowwater.load.tokenizer import SplintrTokenizer
+from lowwater.ports import Tokenizer
+from lowwater.values.references import NAME
+from lowwater.values.tools import classify
+
+LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
+_FRAME = "[tool · 10,000 chars elided · recall lw:100]\n"
+
+Shown = Callable[[Elided, frozenset[str], Tokenizer], str]
+
+
+class Kept(Struct, kw_only=True):
+    """How many uses there were, and how many of them are still in the view."""
+
+    uses: int = 0
+    kept: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share that is still there, 1 if there was nothing to keep."""
+        return self.kept / self.uses if self.uses else 1.0
+
+
+def head_and_tail(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+    """Return a frame with the start and end of the text around it."""
+    return _largest(lambda size: result.text[:size] + _FRAME + result.text[-size:], len(result.text), result, tokenizer)
+
+
+def bag_of_names(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+    """Return a frame with the distinct names of the text as they come."""
+    names = list(dict.fromkeys(NAME.findall(result.text)))
+    return _largest(lambda size: _FRAME + " ".join(names[:size]), len(names), result, tokenizer)
+
+
+def with_digest(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+    """Return the placeholder, made from nothing but the result and its call."""
+    return _placeholder(result, frozenset(), tokenizer)
+
+
+def with_digest_that_knows(result: Elided, known: frozenset[str], tokenizer: Tokenizer) -> str:
+    """Return the placeholder without the names that other messages say."""
+    return _placeholder(result, known, tokenizer)
+
+
+def _placeholder(result: Elided, known: frozenset[str], tokenizer: Tokenizer) -> str:
+    return placeholder(
+        result.text, number=100, call=result.call, offers_recall=True, tokenizer=tokenizer, known=known
+    )
+
+
+WAYS: dict[str, Shown] = {
+    "head and tail": head_and_tail,
+    "bag of names": bag_of_names,
+    "digest": with_digest,
+    "digest that knows the talk": with_digest_that_knows,
+}
+
+
+def _largest(text_of: Callable[[int], str], most: int, result: Elided, tokenizer: Tokenizer) -> str:
+    """Return the longest text that is within the ratio."""
+    room = int(RATIO * tokenizer.count(result.text))
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tokenizer.count(text_of(middle)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text_of(low) if low else ""
+
+
+class Measured(Struct, kw_only=True):
+    """What one way of eliding kept, by half of the sessions and by everything the report tells apart."""
+
+    kept: dict[tuple[str, str], Kept]
+    tokens: int = 0
+    original: int = 0
+    over: int = 0
+    seconds: float = 0.0
+    characters: int = 0
+
+
+def half_of(session: str) -> str:
+    """Return whether a session was for tuning or is for the report, by a hash of its id."""
+    return "report" if sha256(session.encode()).digest()[0] & 1 else "tune"
+
+
+def late_uses() -> Iterator[tuple[str, Reading, dict[int, list[Use]]]]:
+    """Yield for every session its half and its late uses of long results, together for each result."""
+    for session in sessions():
+        reading = Reading([each.message for each in session.messages if each.kind != "compact_summary"])
+        by_result: dict[int, list[Use]] = defaultdict(list)
+        for use in reading.uses():
+            if use.later > LATER and len(use.result.text) > LONG:
+                by_result[id(use.result)].append(use)
+        yield half_of(session.id), reading, by_result
+
+
+def measure(ways: dict[str, Shown] = WAYS) -> dict[str, Measured]:
+    """Elide every result that is used late in each way, and look for its uses."""
+    tokenizer = SplintrTokenizer()
+    measured = {way: Measured(kept=defaultdict(Kept)) for way in ways}
+    for half, reading, by_result in late_uses():
+        for uses in by_result.values():
+            result = uses[0].result
+            known = frozenset(NAME.findall(reading.talk(result.turn + LATER)))
+            for way, shown in ways.items():
+                _look(measured[way], half, uses, known, shown, tokenizer)
+    return measured
+
+
+def _look(
+    measured: Measured, half: str, uses: list[Use], known: frozenset[str], shown: Shown, tokenizer: Tokenizer
+) -> None:
+    result = uses[0].result
+    start = perf_counter()
+    text = shown(result, known, tokenizer)
+    measured.seconds += perf_counter() - start
+    measured.characters += len(result.text)
+    whole, left = tokenizer.count(result.text), tokenizer.count(text)
+    measured.original += whole
+    measured.tokens += left
+    measured.over += left > RATIO * whole
+    for use in uses:
+        kept = find(use.text, text, 0, len(text)) >= 0
+        for group in ("all", f"tool: {classify(result.call.name)}", f"reference: {use.kind}"):
+            count = measured.kept[half, group]
+            count.uses += 1
+            count.kept += kept
+
+
+def table(measured: dict[str, Measured]) -> str:
+    """Return the figures as a Markdown table: all first, then by the number of uses."""
+    any_way = next(iter(measured.values()))
+    groups = sorted(
+        {group for half, group in any_way.kept if half == "report"},
+        key=lambda group: (group != "all", group.split(":")[0], -any_way.kept["report", group].uses),
+    )
+    lines = [
+        f"| sessions | uses of | number | {' | '.join(measured)} |",
+        f"|---|---|---|{'---|' * len(measured)}",
+    ]
+    for half, group in [("tune", "all"), *(("report", group) for group in groups)]:
+        shares = " | ".join(f"{100 * way.kept[half, group].share:.1f} %" for way in measured.values())
+        lines.append(f"| {half} | {group} | {any_way.kept[half, group].uses:,} | {shares} |")
+    sizes = " | ".join(f"{100 * way.tokens / way.original:.1f} %" for way in measured.values())
+    return "\n".join([*lines, f"| | tokens left | | {sizes} |"])
+
+
+def main() -> int:
+    """Print the table; fail if the digest keeps less than it must."""
+    if not CANONICAL.exists():
+        print(ABSENT)
+        return 0
+    measured = measure()
+    print(table(measured))
+    digest = measured["digest"]
+    print(f"\n{digest.seconds / digest.characters * 1e6:.2f} s per million characters, {digest.over} placeholders over 16 %")
+    return 0 if digest.kept["report", "all"].share >= WANTED and not digest.over else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

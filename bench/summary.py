@@ -1,0 +1,168 @@
+"""What the extractive summary keeps of long recorded sessions, how long it is and how long it takes."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import mean, median
+from time import perf_counter
+
+from msgspec import Struct
+
+from bench.transcripts import ABSENT, CANONICAL, sessions
+from lowwater.compact.summary import critical_references, extract
+from lowwater.compact.summary.critical import Kept, named_in
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.ports import Tokenizer
+from lowwater.values.groups import legal_cuts
+from lowwater.values.message import Message, texts_of
+from lowwater.values.summaries import Critical, SummaryRequest
+
+LONG = 100_000
+TAIL = 20
+BUDGETS = (10_000, 5_000, 2_000)
+TARGET = 0.80
+UPDATES = 5
+"""Into how many parts a session is cut when its summary is updated again and again."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """One recorded session of at least `LONG` tokens, without summaries its agent inserted."""
+
+    name: str
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What one summary kept, and what it cost."""
+
+    kept: float
+    tokens: int
+    seconds: float
+    """Per 100,000 tokens."""
+
+
+def cases(tokenizer: Tokenizer) -> list[Case]:
+    """Return the long sessions."""
+    found: list[Case] = []
+    for session in sessions():
+        messages = tuple(r.message for r in session.messages if r.kind != "compact_summary")
+        tokens = sum(tokenizer.count(text) for message in messages for text in texts_of(message))
+        if tokens >= LONG:
+            found.append(Case(name=session.name, messages=messages, tokens=tokens))
+    return found
+
+
+def request_for(
+    messages: tuple[Message, ...], budget: int, first: int = 1, previous: str = ""
+) -> SummaryRequest:
+    numbers = tuple(range(first, first + len(messages)))
+    return SummaryRequest(
+        messages=messages, numbers=numbers, max_tokens=budget, previous=previous, recall=True
+    )
+
+
+def in_one_go(case: Case, budget: int, tokenizer: Tokenizer) -> Measured:
+    """Summarise everything but the tail."""
+    request = request_for(case.messages[:-TAIL], budget)
+    start = perf_counter()
+    text = extract(request, tokenizer)
+    seconds = perf_counter() - start
+    wanted = critical_references(request)
+    return Measured(
+        kept=share(text, wanted), tokens=tokenizer.count(text), seconds=seconds / case.tokens * 100_000
+    )
+
+
+def updated(case: Case, budget: int, tokenizer: Tokenizer) -> Measured:
+    """Summarise the same in parts, each time updating the summary before."""
+    messages = case.messages[:-TAIL]
+    cuts = legal_cuts(messages)
+    text, start, began = "", 0, perf_counter()
+    for part in range(1, UPDATES + 1):
+        stop = min(cuts, key=lambda cut: abs(cut - len(messages) * part // UPDATES))
+        text = extract(request_for(messages[start:stop], budget, start + 1, text), tokenizer)
+        start = stop
+    seconds = perf_counter() - began
+    wanted = critical_references(request_for(messages, budget))
+    return Measured(
+        kept=share(text, wanted), tokens=tokenizer.count(text), seconds=seconds / case.tokens * 100_000
+    )
+
+
+def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]:
+    """Cut at 60 %; of the names from before that the assistant uses later, unprompted, count all and those kept."""
+    cut = min(legal_cuts(case.messages), key=lambda at: abs(at - len(case.messages) * 6 // 10))
+    kept = Kept(extract(request_for(case.messages[:cut], budget), tokenizer))
+    past = "\n".join(text for message in case.messages[:cut] for text in texts_of(message))
+    shown, uses = "", set[Critical]()
+    for message in case.messages[cut:]:
+        texts = "\n".join(texts_of(message))
+        if message.role == "assistant":
+            named = {Critical(kind=kind, text=text) for kind, text in named_in(texts) if kind != "value"}
+            uses |= {name for name in named if name.text not in shown and name.text in past}
+        shown += texts
+    return len(uses), sum(kept.has(use) for use in uses)
+
+
+def share(text: str, wanted: Sequence[Critical]) -> float:
+    kept = Kept(text)
+    return sum(map(kept.has, wanted)) / len(wanted) if wanted else 1.0
+
+
+def row(label: str, measured: Sequence[Measured]) -> str:
+    shares = [m.kept for m in measured]
+    tokens = [m.tokens for m in measured]
+    return (
+        f"| {label} | {mean(shares):.1%} | {min(shares):.1%} | {mean(tokens):,.0f} | {max(tokens):,} "
+        f"| {median(m.seconds for m in measured):.2f} s |"
+    )
+
+
+def kinds(found: Iterable[Case]) -> str:
+    """Return how many critical references of each kind a session has on average."""
+    number, sessions_read = Counter[str](), 0
+    for case in found:
+        sessions_read += 1
+        number.update(
+            reference.kind for reference in critical_references(request_for(case.messages[:-TAIL], 0))
+        )
+    return ", ".join(f"{kind} {count / sessions_read:.1f}" for kind, count in number.most_common())
+
+
+def report(tokenizer: Tokenizer) -> tuple[str, float]:
+    """Return the figures as Markdown, and the mean share at the largest budget."""
+    found = cases(tokenizer)
+    runs = {budget: [in_one_go(case, budget, tokenizer) for case in found] for budget in BUDGETS}
+    lines = [
+        f"{len(found)} sessions of {LONG:,} tokens or more; critical references a session: {kinds(found)}.",
+        "",
+        "| summary of all but the last 20 messages | kept, mean | worst | tokens, mean | most | per 100K tokens |",
+        "|---|---|---|---|---|---|",
+        *(row(f"at most {budget:,} tokens", measured) for budget, measured in runs.items()),
+        row(
+            f"at most {BUDGETS[0]:,}, updated {UPDATES} times",
+            [updated(c, BUDGETS[0], tokenizer) for c in found],
+        ),
+        "",
+    ]
+    for budget in BUDGETS:
+        counts = [later_uses(case, budget, tokenizer) for case in found]
+        used, kept = sum(u for u, _ in counts), sum(k for _, k in counts)
+        lines.append(
+            f"Later uses still in a summary of {budget:,} tokens: {kept:,} of {used:,} ({kept / used:.0%})."
+        )
+    return "\n".join(lines), mean(m.kept for m in runs[BUDGETS[0]])
+
+
+def main() -> int:
+    if not CANONICAL.is_dir():
+        print(ABSENT)
+        return 0
+    text, kept = report(tokenizer_for("o200k"))
+    print(text)
+    return int(kept < TARGET)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The Messages API: its rules, its thinking signatures, its answers."""

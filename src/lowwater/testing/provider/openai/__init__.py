@@ -1,0 +1,1 @@
+"""The Chat Completions API: its rules and its answers."""

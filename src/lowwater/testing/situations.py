@@ -1,0 +1,92 @@
+"""Situations for testing policies: built by hand in one line, or drawn at random."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from lowwater.values.groups import Span
+from lowwater.values.limits import derive_limits
+from lowwater.values.proposal import Proposal
+from lowwater.values.settings import CompressionSettings
+from lowwater.values.situation import Past, Situation
+
+EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
+REPLACING = ("summarize", "leaf", "condense", "summarize_all")
+NOON = 1_800_000_000.0
+
+
+def offer(mechanism: str, removes: int, *, survives: int = 0, span: Span | None = None) -> Proposal:
+    """Return an offer of a mechanism; those that replace messages take one call of a model and span the middle."""
+    replacing = mechanism in REPLACING
+    return Proposal(
+        mechanism=mechanism,
+        removes=removes,
+        first_changed=4,
+        survives=survives,
+        span=span or (Span(start=4, stop=40) if replacing else None),
+        calls=1 if replacing else 0,
+    )
+
+
+def situation(
+    prompt: int,
+    *offers: Proposal,
+    context: int = 128_000,
+    compression: CompressionSettings | None = None,
+    floor: bool = True,
+    **changes: Any,  # noqa: ANN401  # the fields of Situation, each with its own type
+) -> Situation:
+    """Return a session of 60 messages before a call, with the limits of a window of `context` tokens."""
+    limits = derive_limits(context, compression or CompressionSettings(), floor=floor)
+    fields: dict[str, Any] = {"at": NOON, "messages": 60, "outside_tail": prompt // 2, "limits": limits}
+    return Situation(prompt=prompt, proposals=offers, **fields | changes)
+
+
+_TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)
+_TOKENS = st.integers(min_value=0, max_value=1_500_000)
+
+pasts = st.builds(
+    Past,
+    compactions=st.integers(min_value=0, max_value=50),
+    turns_since=st.integers(min_value=0, max_value=500),
+    fruitless=st.integers(min_value=0, max_value=50),
+    floor=_TOKENS,
+    fruitless_at=st.none() | _TIMES,
+    undelivered=_TOKENS,
+    failed_at=st.none() | _TIMES,
+    failures=st.integers(min_value=0, max_value=2_000),
+)
+"""Any history of compactions and failures, likely or not."""
+
+proposals = st.lists(
+    st.builds(
+        offer,
+        st.sampled_from((*EDITS, *REPLACING)),
+        st.integers(min_value=-5_000, max_value=400_000),
+        survives=_TOKENS,
+    ),
+    max_size=8,
+).map(tuple)
+"""Any offers, those that would remove nothing among them."""
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    """Draw any state of a session: any window, any size, any offers, any past, numbers that are none among them."""
+    compression = CompressionSettings(threshold=draw(st.floats(0, 1)), target_ratio=draw(st.floats(0.1, 0.8)))
+    context = draw(st.integers(min_value=1, max_value=2_000_000))
+    return situation(
+        draw(st.integers(min_value=1, max_value=2 * context)),
+        *draw(proposals),
+        context=context,
+        compression=compression,
+        floor=draw(st.booleans()),
+        at=draw(_TIMES),
+        messages=draw(st.integers(min_value=0, max_value=2_000)),
+        outside_tail=draw(_TOKENS),
+        scale=draw(st.floats(0.2, 4.0) | st.sampled_from((float("nan"), float("inf"), 0.0))),
+        has_budget=draw(st.booleans()),
+        growth=draw(st.floats(allow_nan=True, allow_infinity=True)),
+        tool_share=draw(st.floats(0, 1)),
+        past=draw(pasts),
+    )

@@ -1,0 +1,79 @@
+"""The sizes a window is managed by, derived from the model and the settings (SPEC A, B, D)."""
+
+from msgspec import Struct
+
+from lowwater.values.settings import CompressionSettings
+from lowwater.values.shares import share_of
+
+_FLOOR = 64_000
+_HYGIENE = 0.85
+_BELOW_HYGIENE = 0.95
+_RUNWAY = 0.15
+_LEAST_PRUNE = 5_000
+_DEFAULT_RESERVE = 16_000
+_PROTECTED_TOOL_OUTPUT = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """All in tokens of the model: where compaction starts, what it protects, how far it must get."""
+
+    context: int
+    wall: int
+    """What fits: the context length less the room reserved for the answer."""
+    hygiene: int
+    """Where the gateway's safety net fires."""
+    threshold: int
+    """Where compaction in the loop fires; always below hygiene."""
+    tail: int
+    """The tail's budget."""
+    protected_tool_output: int
+    """Newest tool output outside the tail that a prune leaves alone."""
+    minimum_prune: int
+    """A prune that reclaims less does not count."""
+    runway: int
+    target: int
+    """The low-water mark: a prune is accepted alone only if the view ends at or below it."""
+    summary: int
+    """The longest summary."""
+
+
+def derive_limits(
+    context: int,
+    compression: CompressionSettings,
+    *,
+    max_output: int | None = None,
+    max_tokens: int | None = None,
+    auto_threshold: int | None = None,
+    floor: bool = True,
+) -> Limits:
+    """Return the limits of a window of `context` tokens.
+
+    `max_tokens` is what the request asks for, `max_output` what the model can give. `auto_threshold` stands in for
+    `threshold: auto` once it was measured. `floor` off lets the threshold fall below 64,000 (hermes-classic). A
+    ceiling (`max_view_tokens`) below the threshold takes its place, and what is sized by it shrinks with it.
+    """
+    asked = max_tokens if max_tokens is not None and max_tokens > 0 else None
+    reserve = asked or min(max_output or _DEFAULT_RESERVE, _DEFAULT_RESERVE)
+    wall = context - min(reserve, context // 4)
+    hygiene = min(share_of(context, _HYGIENE), wall)
+    percent = compression.threshold if isinstance(compression.threshold, float | int) else 0.5
+    wanted = share_of(context, percent) if auto_threshold is None else auto_threshold
+    threshold = min(max(wanted, _FLOOR if floor else 0), share_of(hygiene, _BELOW_HYGIENE))
+    minimum = max(_LEAST_PRUNE, context // 20)
+    ceiling = compression.max_view_tokens
+    if ceiling is not None and ceiling < threshold:
+        threshold, minimum = ceiling, min(minimum, max(_LEAST_PRUNE, ceiling // 10))
+    runway = max(minimum, share_of(threshold, _RUNWAY))
+    protected = next(tokens for least, tokens in _PROTECTED_TOOL_OUTPUT if context >= least)
+    return Limits(
+        context=context,
+        wall=wall,
+        hygiene=hygiene,
+        threshold=threshold,
+        tail=share_of(threshold, compression.target_ratio),
+        protected_tool_output=protected,
+        minimum_prune=minimum,
+        runway=runway,
+        target=max(0, threshold - runway),
+        summary=min(share_of(context, compression.summary_context_share), compression.summary_max_tokens),
+    )

@@ -1,0 +1,78 @@
+"""Exact references in text: the paths, identifiers, numbers, quotes and errors that a later turn may name again."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+Kind = Literal["path", "identifier", "error", "number", "quote"]
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """One exact string worth finding again, and what kind it is."""
+
+    kind: Kind
+    text: str
+
+
+_SUFFIXES = (
+    "pyi?|ipynb|tsx?|jsx?|mjs|cjs|go|rs|java|kt|cs?|h|hpp|cpp|cc|rb|php|swift|md|rst|jsonl?|ya?ml|toml|txt|sh|sql|html?|css|"
+    "scss|lock|cfg|ini|env|log|csv|tsv|xml|proto|tf|mod|sum|gz|zip|pdf|png|jpg|svg"
+)
+# Every repetition is either bounded or starts only where a run of its characters starts: no text takes quadratic time.
+NAME = re.compile(
+    r"""
+      (?<![\w@.+~/-])(?:https?://)?(?:[\w@.+~-]{0,100}/){1,40}[\w@.+~-]{0,100}\w   # a/b, /a/b, ./a, ~/a, @a/b
+    | (?<![\w@.+~-])[\w@+-]{1,80}(?:\.[\w+-]{1,40}){0,4}\.(?:"""
+    + _SUFFIXES
+    + r""")\b
+    | \b(?:
+        [0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}
+      | (?=[0-9a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,64}
+      | [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+                                     # a.b
+      | [A-Za-z]\w*_\w+ | _\w{3,}                                           # a_b, _abc
+      | [a-z]+[A-Z]\w* | (?:[A-Z][a-z0-9]+){2,}\w* | [A-Z]{2,}[a-z]\w*      # aB, AaBb, ABc
+      | [A-Z][A-Z0-9]+-\d+ | (?=[A-Z]{0,32}\d)(?=\d{0,32}[A-Z])[A-Z0-9]{5,32}    # ABC-12, HAT045
+      | [A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+){2,}                           # a-b-c
+      )\b
+    | (?<![\w.])(?:\d{4}-\d\d-\d\d | v?\d+(?:[.,:]\d+)+ | \d{3,})(?!\w)   # dates, versions, times, numbers
+    """,
+    re.VERBOSE,
+)
+"""Finds paths, identifiers and numbers, without groups: `findall` gives the strings."""
+
+_FILE = re.compile(rf"\.(?:{_SUFFIXES})$")
+_NUMBER = re.compile(r"v?\d[\d.,:-]*")
+_QUOTE = re.compile(r"(?<!\w)(?:\"(\S[^\"\n]{2,78}\S)\"|`(\S[^`\n]{2,78}\S)`|'(\S[^'\n]{2,78}\S)')(?!\w)")
+_ERROR = re.compile(
+    r"^.*(?:\b\w*(?:Error|Exception)\b|\bFAIL(?:ED|URE)?\b|\bpanic:|\bfatal:|\berror(?:\[\w+\])?:|Traceback ).*$",
+    re.MULTILINE,
+)
+
+
+def references(text: str) -> Iterator[Reference]:
+    """Yield every reference in `text`, repeated ones too: names in order, then quotes, then error lines.
+
+    A quote that is no more than a name is that name; an error line counts by its first 100 characters.
+    """
+    yield from names(text)
+    for match in _QUOTE.finditer(text):
+        quoted = match[match.lastindex or 0]
+        if " " in quoted or not NAME.search(quoted):
+            yield Reference(kind="quote", text=quoted)
+    for line in _ERROR.finditer(text):
+        yield Reference(kind="error", text=line[0].strip()[:100])
+
+
+def names(text: str) -> Iterator[Reference]:
+    """Yield the paths, identifiers and numbers in `text`, in order, repeated ones too."""
+    for name in NAME.findall(text):
+        yield Reference(kind=kind_of(name), text=name)
+
+
+def kind_of(name: str) -> Kind:
+    """Return what a string found by `NAME` is."""
+    if "/" in name or _FILE.search(name):
+        return "path"
+    return "number" if _NUMBER.fullmatch(name) else "identifier"

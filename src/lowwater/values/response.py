@@ -1,0 +1,16 @@
+"""What a provider answered to one request."""
+
+from msgspec import Struct
+
+from lowwater.values.message import Message
+from lowwater.values.usage import Usage
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """The answer as a message that can be sent back, and what the call consumed."""
+
+    message: Message
+    usage: Usage | None = None
+    model: str = ""
+    stop: str = ""
+    """Why the model stopped, in the provider's word."""

@@ -1,0 +1,67 @@
+"""What a summary is asked for, what came back, and what was found when it was checked."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.values.decision import Reason
+from lowwater.values.message import Message
+
+CriticalKind = Literal["ask", "forbidden", "error", "path", "identifier", "value"]
+
+
+class SummaryRequest(Struct, frozen=True, kw_only=True):
+    """Condense `messages`, which are originals and never placeholders, into at most `max_tokens`."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    numbers: tuple[int, ...] = ()
+    """The messages' numbers in their session, one each; empty if there are none to refer to."""
+    previous: str = ""
+    """The summary to update: it stands for what came before `messages`."""
+    focus: str = ""
+    """A topic to keep in more detail."""
+    newest_user: Message | None = None
+    """The newest user message of the session, among `messages` or behind them."""
+    recall: bool = False
+    """Whether the reader can call messages back by their handle."""
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A summary as its summarizer gave it, before anyone checked it."""
+
+    text: str
+    by: str
+    """Which summarizer wrote it."""
+    cut_off: bool = False
+    """Whether it ended because its length was used up."""
+
+
+class Critical(Struct, frozen=True, kw_only=True):
+    """Something a summary should still say; asks are compared by `words`, everything else by `text`."""
+
+    kind: CriticalKind
+    text: str
+    words: tuple[str, ...] = ()
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """Whether a summary may stand for what it replaces, and why."""
+
+    accepted: bool
+    because: Reason
+    score: float
+    """The share of critical references it kept, 0 to 1."""
+    missing: tuple[Critical, ...] = ()
+
+    @property
+    def first_missing(self) -> tuple[str, ...]:
+        """The five missing references to report."""
+        return tuple(reference.text for reference in self.missing[:5])
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A summary together with the verdict on it."""
+
+    written: Written
+    verdict: Verdict

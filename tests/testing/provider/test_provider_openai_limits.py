@@ -1,0 +1,98 @@
+"""The chat rules about size, cache breakpoints and streaming options."""
+
+from typing import Any
+
+import pytest
+
+from lowwater.testing.provider.openai import limits
+
+
+def breakpoints(draft: Any, number: int, model: str = "gpt-5.6-sol") -> None:
+    part = {"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    draft.put("model", model)
+    draft.put("messages.1.content", [part] * number)
+
+
+BROKEN = [
+    pytest.param(
+        "output_limit_positive",
+        lambda r: r.put("max_completion_tokens", 0),
+        "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got 0 instead.",
+        "integer_below_min_value",
+        id="no output",
+    ),
+    pytest.param(
+        "output_limit_positive",
+        lambda r: r.put("max_tokens", "9"),
+        "Invalid type for 'max_tokens': expected an integer, but got a string instead.",
+        "invalid_type",
+        id="output limit a string",
+    ),
+    pytest.param(
+        "stream_options_need_stream",
+        lambda r: (r.put("stream", True), r.put("stream_options", True)),
+        "Invalid type for 'stream_options': expected an object, but got a boolean instead.",
+        "invalid_type",
+        id="stream options true",
+    ),
+    pytest.param(
+        "stream_options_need_stream",
+        lambda r: r.put("stream_options", {"include_usage": True}),
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+        None,
+        id="no stream",
+    ),
+    pytest.param(
+        "breakpoints_supported",
+        lambda r: breakpoints(r, 1, "gpt-5.5"),
+        "prompt_cache_breakpoint is not supported on this model",
+        "invalid_parameter",
+        id="an older model",
+    ),
+    pytest.param(
+        "at_most_four_breakpoints",
+        lambda r: breakpoints(r, 5),
+        "A maximum of 4",
+        "invalid_value",
+        id="five breakpoints",
+    ),
+    pytest.param(
+        "prompt_fits",
+        lambda r: r.put("messages.6.content", "x" * 200_000),
+        "This model's maximum context length is 50000 tokens. However, your messages resulted in 50080 tokens.",
+        "context_length_exceeded",
+        id="prompt alone",
+    ),
+    pytest.param(
+        "output_fits",
+        lambda r: r.put("max_completion_tokens", 49_919),
+        "However, you requested 50001 tokens (82 in the messages, 49919 in the completion).",
+        "context_length_exceeded",
+        id="prompt and output",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "change", "says", "code"), BROKEN)
+def test_what_goes_beyond_a_limit_is_refused(
+    rule: str, change: Any, says: str, code: str | None, *, chat_draft: Any, refused: Any
+) -> None:
+    change(chat_draft)
+    assert refused(chat_draft, rule, says)["code"] == code
+
+
+def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
+    assert rules_in(limits) == {case.values[0] for case in BROKEN}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda r: r.put("max_completion_tokens", 49_918), id="just fitting"),
+        pytest.param(lambda r: breakpoints(r, 4), id="four breakpoints"),
+        pytest.param(lambda r: breakpoints(r, 1, "gpt-6"), id="a breakpoint on a later model"),
+    ],
+)
+def test_what_keeps_the_limits_is_answered(change: Any, chat_draft: Any, send_draft: Any) -> None:
+    change(chat_draft)
+    assert send_draft(chat_draft).status == 200

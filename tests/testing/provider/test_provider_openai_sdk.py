@@ -1,0 +1,193 @@
+"""The official `openai` SDK talks to the provider: whole sessions, streamed and not, and its exceptions."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import openai
+import pytest
+
+from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Fail, Provider, Refuse, Say, Think
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    for name in ("bash", "look")
+]
+SCRIPT: list[Answer] = [
+    Think("First see.", CallTools((Call("bash", {"command": "ls -la src"}), Call("look")), "Two at once.")),
+    CallTools((Call("look", {"path": "plot.png", "zoom": [1, 2.5]}),)),
+    Say("There is a plot in src."),
+]
+
+Turn = Callable[..., Any]
+
+
+def client_of(provider: Provider) -> openai.OpenAI:
+    # Reading certificates takes longer than the rest of a test, and there is no TLS on the loopback.
+    http_client = openai.DefaultHttpxClient(verify=False)
+    return openai.OpenAI(
+        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
+    )
+
+
+def async_client_of(provider: Provider) -> openai.AsyncOpenAI:
+    http_client = openai.DefaultAsyncHttpxClient(verify=False)
+    return openai.AsyncOpenAI(
+        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
+    )
+
+
+def created(provider: Provider, **request: Any) -> Any:
+    with client_of(provider) as client:
+        return client.chat.completions.create(**request)
+
+
+def streamed(provider: Provider, **request: Any) -> Any:
+    options: Any = {"include_usage": True}
+    with (
+        client_of(provider) as client,
+        client.chat.completions.stream(stream_options=options, **request) as stream,
+    ):
+        return stream.get_final_completion()
+
+
+def created_async(provider: Provider, **request: Any) -> Any:
+    async def run() -> Any:
+        async with async_client_of(provider) as client:
+            return await client.chat.completions.create(**request)
+
+    return asyncio.run(run())
+
+
+def streamed_async(provider: Provider, **request: Any) -> Any:
+    async def run() -> Any:
+        options: Any = {"include_usage": True}
+        async with (
+            async_client_of(provider) as client,
+            client.chat.completions.stream(stream_options=options, **request) as stream,
+        ):
+            return await stream.get_final_completion()
+
+    return asyncio.run(run())
+
+
+ALL_WAYS = pytest.mark.parametrize("turn", [created, streamed, created_async, streamed_async])
+TWO_WAYS = pytest.mark.parametrize("turn", [created, streamed_async])
+
+
+def as_sent(message: Any) -> Any:
+    return message.model_dump(exclude_none=True, include={"role", "content", "tool_calls", "refusal"})
+
+
+@ALL_WAYS
+def test_a_session_with_parallel_tools_and_images(turn: Turn) -> None:
+    request: dict[str, Any] = {"model": "gpt-5.5", "max_completion_tokens": 4_000, "tools": TOOLS}
+    messages: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, IMAGE]},
+    ]
+    answers: list[Any] = []
+    with Provider(SCRIPT) as provider:
+        while not answers or answers[-1].finish_reason == "tool_calls":
+            answers.append(turn(provider, messages=messages, **request).choices[0])
+            messages.append(as_sent(answers[-1].message))
+            for call in answers[-1].message.tool_calls or []:
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": "src: plot.png"})
+        messages.append({"role": "user", "content": "Thanks."})
+        turn(provider, messages=messages, **request)
+        assert provider.refusals == ()
+    calls = answers[0].message.tool_calls
+    assert answers[0].message.content == "Two at once."
+    assert [(call.function.name, call.function.arguments) for call in calls] == [
+        ("bash", '{"command":"ls -la src"}'),
+        ("look", "{}"),
+    ]
+    assert answers[1].message.tool_calls[0].function.arguments == '{"path":"plot.png","zoom":[1,2.5]}'
+    assert answers[2].message.content == "There is a plot in src."
+    assert [seen.answer for seen in provider.requests] == [*SCRIPT, Say("ok")]
+
+
+@TWO_WAYS
+@pytest.mark.parametrize(
+    ("answer", "reason", "content", "refusal"),
+    [
+        pytest.param(Say("All done."), "stop", "All done.", None, id="said"),
+        pytest.param(Refuse("I will not."), "stop", None, "I will not.", id="refused"),
+    ],
+)
+def test_how_an_answer_ends(
+    turn: Turn, answer: Any, reason: str, content: str | None, refusal: str | None
+) -> None:
+    with Provider([answer]) as provider:
+        got = turn(provider, model="gpt-6", messages=[{"role": "user", "content": "x" * 40}])
+    choice = got.choices[0]
+    assert (choice.finish_reason, choice.message.content or None, choice.message.refusal) == (
+        reason,
+        content,
+        refusal,
+    )
+    assert (got.usage.prompt_tokens, got.usage.completion_tokens, got.usage.total_tokens) == (10, 3, 13)
+
+
+def test_an_answer_cut_off_by_the_limit() -> None:
+    with Provider([CutOff("All do")]) as provider:
+        got = created(provider, model="gpt-6", messages=[{"role": "user", "content": "x"}])
+    assert (got.choices[0].finish_reason, got.choices[0].message.content) == ("length", "All do")
+
+
+@TWO_WAYS
+def test_thinking_shows_only_in_the_usage(turn: Turn) -> None:
+    with Provider([Think("x" * 400, Say("Yes."))]) as provider:
+        got = turn(provider, model="gpt-6", messages=[{"role": "user", "content": "x"}])
+    assert got.choices[0].message.content == "Yes."
+    assert got.usage.completion_tokens_details.reasoning_tokens == 100
+    assert got.usage.completion_tokens == 101
+
+
+@pytest.mark.parametrize(("options", "reported"), [({}, 0), ({"stream_options": {"include_usage": True}}, 1)])
+def test_usage_is_streamed_only_when_asked_for(options: Any, reported: int) -> None:
+    with (
+        Provider() as provider,
+        client_of(provider) as client,
+        client.chat.completions.create(
+            model="gpt-6", messages=[{"role": "user", "content": "x"}], stream=True, **options
+        ) as stream,
+    ):
+        chunks: list[Any] = list(stream)
+    assert len([chunk for chunk in chunks if chunk.usage]) == reported
+    assert [chunk.choices == [] for chunk in chunks if chunk.usage] == [True] * reported
+
+
+def test_models_are_listed() -> None:
+    with (
+        Provider(context_lengths={"gpt-6": 400_000}) as provider,
+        client_of(provider) as client,
+    ):
+        assert [model.id for model in client.models.list()] == ["gpt-6"]
+
+
+@TWO_WAYS
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param(Fail(429, "tokens", "Slow down."), openai.RateLimitError, id="429"),
+        pytest.param(Fail(503, "server_error", "Sorry."), openai.InternalServerError, id="503"),
+    ],
+)
+def test_a_scripted_failure_raises_its_exception(turn: Turn, answer: Fail, error: type[Exception]) -> None:
+    with Provider([answer]) as provider, pytest.raises(error) as caught:
+        turn(provider, model="gpt-6", messages=[{"role": "user", "content": "x"}])
+    said: Any = caught.value
+    assert (said.type, said.body["message"]) == (answer.type, answer.message)
+
+
+@ALL_WAYS
+def test_a_prompt_that_is_too_long_raises_a_bad_request(turn: Turn) -> None:
+    with (
+        Provider(context_lengths={"gpt-6": 100}) as provider,
+        pytest.raises(openai.BadRequestError) as caught,
+    ):
+        turn(provider, model="openai/gpt-6", messages=[{"role": "user", "content": "x" * 405}])
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+    assert [refusal.rule for refusal in provider.refusals] == ["prompt_fits"]
