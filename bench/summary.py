@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.compact.summary import critical_references, extract
-from lowwater.compact.summary.critical import Kept, named_in
+from lowwater.compact.summary.critical import Kept, references_of
+from lowwater.compact.summary.story import story_of
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
 from lowwater.values.groups import legal_cuts
@@ -91,17 +92,19 @@ def updated(case: Case, budget: int, tokenizer: Tokenizer) -> Measured:
 
 
 def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]:
-    """Cut at 60 %; of the names from before that the assistant uses later, unprompted, count all and those kept."""
+    """Cut at 60 %; count what the assistant names later, unprompted, and had seen before, and what of it was kept."""
     cut = min(legal_cuts(case.messages), key=lambda at: abs(at - len(case.messages) * 6 // 10))
     kept = Kept(extract(request_for(case.messages[:cut], budget), tokenizer))
     past = "\n".join(text for message in case.messages[:cut] for text in texts_of(message))
     shown, uses = "", set[Critical]()
     for message in case.messages[cut:]:
-        texts = "\n".join(texts_of(message))
         if message.role == "assistant":
-            named = {Critical(kind=kind, text=text) for kind, text in named_in(texts) if kind != "value"}
+            story = story_of(SummaryRequest(messages=(message,), max_tokens=0))
+            named = {
+                reference for reference in references_of(story) if reference.kind in {"path", "identifier"}
+            }
             uses |= {name for name in named if name.text not in shown and name.text in past}
-        shown += texts
+        shown += "\n".join(texts_of(message))
     return len(uses), sum(kept.has(use) for use in uses)
 
 

@@ -42,10 +42,10 @@ def test_help_teaches_what_lowwater_is_its_commands_and_where_settings_come_from
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def test_help_has_three_examples_that_name_real_commands() -> None:
+def test_help_has_examples_that_name_real_commands() -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout
     examples = [line.split() for line in shown.splitlines() if line.startswith(" lowwater ")]
-    assert len(examples) == 3
+    assert len(examples) >= 3
     assert {words[1] for words in examples} <= {command.name for command in app.registered_commands}
 
 

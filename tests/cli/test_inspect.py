@@ -102,10 +102,3 @@ def test_the_real_command_reads_standard_input_and_fails_in_one_line() -> None:
     assert bad.returncode == 1
     assert bad.stderr.count(b"\n") == 1
     assert b"Traceback" not in bad.stderr
-
-
-def test_the_demo_runs_without_key_or_network() -> None:
-    shown = RUNNER.invoke(app, ["demo"], env={"COLUMNS": "80"})
-    assert shown.exit_code == 0
-    assert "turn" in shown.output
-    assert "tool results" in shown.output

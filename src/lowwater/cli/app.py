@@ -1,5 +1,6 @@
 """The command `lowwater`: its subcommands and the help that introduces them."""
 
+import logging
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -7,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from lowwater.cli.compress import compress
 from lowwater.cli.config import config
 from lowwater.cli.demo import demo
+from lowwater.cli.explain import explain
 from lowwater.cli.failing import run
 from lowwater.cli.inspect import inspect
 from lowwater.cli.models import models
@@ -20,6 +23,8 @@ total cost, and never loses a message.
 [bold]Examples[/bold]
 
 [cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
+[cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
+[cyan]lowwater compress session.jsonl[/cyan]    compact it; every original stays in your file
 [cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
 [cyan]lowwater config threshold[/cyan]          what a setting means, and where it is set
 """
@@ -83,6 +88,8 @@ LOOK = "Look at a conversation"
 KNOW = "Know the models and the settings"
 
 app.command("inspect", cls=_Command, rich_help_panel=LOOK)(inspect)
+app.command("explain", cls=_Command, rich_help_panel=LOOK)(explain)
+app.command("compress", cls=_Command, rich_help_panel=LOOK)(compress)
 app.command("demo", cls=_Command, rich_help_panel=LOOK)(demo)
 app.command("models", cls=_Command, rich_help_panel=KNOW)(models)
 app.command("config", cls=_Command, rich_help_panel=KNOW)(config)
@@ -90,4 +97,6 @@ app.command("config", cls=_Command, rich_help_panel=KNOW)(config)
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    # Commands print what they have to say; the library's log is for programs that configure one.
+    logging.getLogger("lowwater").addHandler(logging.NullHandler())
     sys.exit(run(lambda: app(prog_name="lowwater")))

@@ -1,56 +1,150 @@
-"""`lowwater demo`: a long session filling a window, and what is in it."""
+"""`lowwater demo`: a long session compacted live; what it bought, a recall and a rewind."""
 
+import re
+import sys
+import time
+from typing import Annotated
+
+import typer
 from rich.console import Console
+from rich.live import Live
+from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.cli.inspect import fill_of, show
-from lowwater.count.message import count_message
-from lowwater.load.registry import load_registry
+from lowwater.cli.demo_play import Frame, play
+from lowwater.decide.explain import sentence
+from lowwater.decide.warnings import UsageWarning
 from lowwater.testing.sessions import generate_session
-from lowwater.values.groups import turns
-from lowwater.wire.conversation import decode_conversation
-from lowwater.wiring.counting import counter_for
+from lowwater.values.settings import OutputSettings, Settings
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
 
 MODEL = "claude-haiku-4-5"
-_WINDOW_SHARE = 0.85
-_BAR = 60
+_TOKENS = 330_000
+_BAR = 50
+_WATCHED_SECONDS = 8.0
+_COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
+_HANDLE = re.compile(r"lw:\d+")
+_SEARCH = "failed test error"
 
 
-def demo() -> None:
-    """Watch a generated coding session fill a window, without a key and without a network."""
+def demo(
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another session.")] = 20261115,
+    fast: Annotated[bool, typer.Option("--fast", help="Do not slow down for watching.")] = False,
+    policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "runway",
+) -> None:
+    """Watch a long coding session being compacted live, without a key and without a network.
+
+    A generated agent session of several hundred turns outgrows its window.
+    You see it fill up, the warnings, each compaction with its reason and what
+    it bought; then an elided result is recalled and a compaction is undone.
+    """
     console = Console(highlight=False)
-    model = load_registry().find(MODEL)
-    tokenizer = counter_for(MODEL)
+    generated = generate_session("coding", seed=seed, model=MODEL, target_tokens=_TOKENS)
+    warned: list[UsageWarning] = []
+    settings = Settings(output=OutputSettings(quiet=True))
+    session = Lowwater(model=MODEL, policy=policy, settings=settings, on_warning=warned.append).session(
+        "demo"
+    )
+    turns = len(generated.usages)
+    console.print(Text(f"A coding agent at work: {turns} turns on {MODEL}, policy {policy}.\n", style="bold"))
+
+    def take_warnings() -> tuple[UsageWarning, ...]:
+        due = tuple(warned)
+        warned.clear()
+        return due
+
+    pause = 0.0 if fast or not sys.stdout.isatty() else _WATCHED_SECONDS / turns
+    context = session.status().context
+    frames: list[Frame] = []
+    with Live(console=console, refresh_per_second=20, transient=True) as live:
+        for frame in play(generated, session, take_warnings):
+            frames.append(frame)
+            _tell(live.console, frame)
+            live.update(_bars(frame, context))
+            time.sleep(pause)
+    console.print(_bars(frames[-1], context))
+    _bought(console, frames, session)
+    _recall(console, session)
+    _rewind(console, session)
+
+
+def _tell(console: Console, frame: Frame) -> None:
+    for warning in frame.warnings[-1:]:
+        line = f"turn {frame.turn:>3}  {warning.level:<8}  {warning.sentence}"
+        console.print(Text(line, style=_COLOURS[warning.level]))
+    event = frame.event
+    if event is not None:
+        done = (
+            f"{event.before:,} → {event.after:,} tokens ({event.ratio:.0%} left), "
+            f"{event.items_before:,} → {event.items_after:,} messages by {', '.join(event.mechanisms)}"
+        )
+        console.print(Text(f"turn {frame.turn:>3}  compacted ", style="bold cyan") + Text(done, style="bold"))
+        console.print(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 10)))
+        if event.summarizer:
+            kept = (
+                f"; it keeps {event.score:.0%} of the critical references" if event.score is not None else ""
+            )
+            said = f"The {event.summarizer} summary has {event.summary_tokens:,} tokens{kept}."
+            console.print(Padding(Text(said, style="bright_black"), (0, 0, 0, 10)))
+
+
+def _bars(frame: Frame, context: int) -> Text:
+    return Text("\n").join(
+        [
+            _bar(f"turn {frame.turn:>3}  sent     ", frame.prompt, context, "green"),
+            _bar("          untouched", frame.untouched, context, "bright_black"),
+        ]
+    )
+
+
+def _bar(label: str, tokens: int, context: int, colour: str) -> Text:
+    cells = min(_BAR, round(_BAR * tokens / context))
+    over = "  over the window" if tokens > context else ""
+    return (
+        Text(f"{label} ")
+        + Text("█" * cells, style="red" if over else colour)
+        + Text("░" * (_BAR - cells), style="bright_black")
+        + Text(f" {tokens:>8,}{over}")
+    )
+
+
+def _bought(console: Console, frames: list[Frame], session: Session) -> None:
+    status = session.status()
+    sent = sum(frame.prompt for frame in frames)
+    untouched = sum(frame.untouched for frame in frames)
+    beyond = sum(frame.untouched > status.wall for frame in frames)
+    console.print(Text("\nwhat it bought", style="bold"))
     console.print(
-        Text(
-            f"A coding agent at work on {MODEL}, {model.context_length:,} tokens of context:\n", style="bold"
-        )
-    )
-    session = generate_session(
-        "coding", seed=20261115, model=MODEL, target_tokens=int(_WINDOW_SHARE * model.context_length)
-    )
-    conversation = decode_conversation(session.as_canonical_jsonl())
-    spans = turns(conversation.messages)
-    step = max(1, len(spans) // 12)
-    tokens = 0
-    for number, span in enumerate(spans, start=1):
-        tokens += sum(
-            count_message(message, tokenizer) for message in conversation.messages[span.start : span.stop]
-        )
-        if number % step == 0 or number == len(spans):
-            console.print(_line(number, tokens, model.context_length))
-    console.print()
-    filled = fill_of(conversation, tokenizer)
-    show(
-        filled,
-        title=f"What fills it ({filled.tokens:,} tokens; `lowwater inspect FILE` shows it for yours)",
-        context=model.context_length,
+        f"  {sent:,} prompt tokens over the session instead of {untouched:,}: {1 - sent / untouched:.0%} fewer.\n"
+        f"  {beyond:,} of {len(frames):,} turns would not have fitted the window at all.\n"
+        f"  {status.compaction_count} compactions; the view has {status.messages:,} messages, "
+        f"the ledger all {status.history:,}."
     )
 
 
-def _line(turn: int, tokens: int, context: int) -> Text:
-    share = tokens / context
-    colour = "red" if share > 0.8 else "yellow" if share > 0.5 else "green"
-    cells = min(_BAR, round(_BAR * share))
-    bar = Text("█" * cells, style=colour) + Text("░" * (_BAR - cells), style="bright_black")
-    return Text(f"turn {turn:>4}  ") + bar + Text(f"  {tokens:>9,}")
+def _recall(console: Console, session: Session) -> None:
+    handles = _HANDLE.findall(str(session.view()))
+    asked = handles[len(handles) // 2] if handles else _SEARCH
+    found = session.recall(asked)[0]
+    first = next((line for line in found.text.splitlines() if line.strip()), "")
+    console.print(Text("\nrecall", style="bold"))
+    console.print(
+        f"  Asked for “{asked}”, the ledger answers with message {found.handle}, {found.tokens:,} tokens:"
+    )
+    console.print(Text(f"  {first.strip()[:90]} …", style="bright_black"))
+
+
+def _rewind(console: Console, session: Session) -> None:
+    points = [point for point in session.checkpoints() if point.name.startswith("before-compaction")]
+    if not points:
+        return
+    before = session.status()
+    session.rewind(points[-1].name)
+    undone = session.status()
+    session.rewind("before-rewind-1")
+    console.print(Text("\nrewind", style="bold"))
+    console.print(
+        f"  Back to {points[-1].name}: {before.messages:,} → {undone.messages:,} messages, nothing lost since; "
+        f"and the rewind undone: {session.status().messages:,}."
+    )

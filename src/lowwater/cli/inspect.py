@@ -8,20 +8,15 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.account.contents import Contents, contents
+from lowwater.cli.conversations import open_conversation
 from lowwater.cli.fill import draw
 from lowwater.count.parts import count_parts
 from lowwater.count.preamble import count_preamble
-from lowwater.errors import UnknownFormat
-from lowwater.load.files import read_file
 from lowwater.load.registry import load_registry
 from lowwater.ports import Tokenizer
 from lowwater.values.conversation import Conversation
-from lowwater.values.message import Format
 from lowwater.values.model import Model
-from lowwater.wire.conversation import decode_conversation
 from lowwater.wiring.counting import counter_for
-
-_FORMATS: dict[str, Format | None] = {"auto": None, "openai": "openai_chat", "anthropic": "anthropic"}
 
 
 def inspect(
@@ -42,9 +37,7 @@ def inspect(
     lowwater inspect request.json --model claude-opus-5-5
     curl … | lowwater inspect - --json
     """
-    if format not in _FORMATS:
-        raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai or anthropic")
-    conversation = decode_conversation(read_file(file), _FORMATS[format])
+    conversation = open_conversation(file, format)
     found = load_registry().find(model or conversation.model or "unknown")
     tokenizer = counter_for(model or conversation.model)
     filled = fill_of(conversation, tokenizer)

@@ -16,16 +16,16 @@ class Reference(Struct, frozen=True, kw_only=True):
     text: str
 
 
-_SUFFIXES = (
-    "pyi?|ipynb|tsx?|jsx?|mjs|cjs|go|rs|java|kt|cs?|h|hpp|cpp|cc|rb|php|swift|md|rst|jsonl?|ya?ml|toml|txt|sh|sql|html?|css|"
-    "scss|lock|cfg|ini|env|log|csv|tsv|xml|proto|tf|mod|sum|gz|zip|pdf|png|jpg|svg"
+_SUFFIXES = frozenset(
+    "py pyi ipynb ts tsx js jsx mjs cjs go rs java kt c cs h hpp cpp cc rb php swift md mdx rst json jsonl yaml yml toml "
+    "txt sh sql html htm css scss lock cfg ini env log csv tsv xml proto tf mod sum gz zip pdf png jpg svg".split()
 )
 # Every repetition is either bounded or starts only where a run of its characters starts: no text takes quadratic time.
 NAME = re.compile(
     r"""
       (?<![\w@.+~/-])(?:https?://)?(?:[\w@.+~-]{0,100}/){1,40}[\w@.+~-]{0,100}\w   # a/b, /a/b, ./a, ~/a, @a/b
     | (?<![\w@.+~-])[\w@+-]{1,80}(?:\.[\w+-]{1,40}){0,4}\.(?:"""
-    + _SUFFIXES
+    + "|".join(sorted(_SUFFIXES, reverse=True))
     + r""")\b
     | \b(?:
         [0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}
@@ -33,7 +33,7 @@ NAME = re.compile(
       | [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+                                     # a.b
       | [A-Za-z]\w*_\w+ | _\w{3,}                                           # a_b, _abc
       | [a-z]+[A-Z]\w* | (?:[A-Z][a-z0-9]+){2,}\w* | [A-Z]{2,}[a-z]\w*      # aB, AaBb, ABc
-      | [A-Z][A-Z0-9]+-\d+ | (?=[A-Z]{0,32}\d)(?=\d{0,32}[A-Z])[A-Z0-9]{5,32}    # ABC-12, HAT045
+      | [A-Z][A-Z0-9]+-\d+ | (?<!\.)(?=[A-Z]{0,32}\d)(?=\d{0,32}[A-Z])[A-Z0-9]{5,32}(?!\.\d)    # ABC-12, HAT045
       | [A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+){2,}                           # a-b-c
       )\b
     | (?<![\w.])(?:\d{4}-\d\d-\d\d | v?\d+(?:[.,:]\d+)+ | \d{3,})(?!\w)   # dates, versions, times, numbers
@@ -42,13 +42,18 @@ NAME = re.compile(
 )
 """Finds paths, identifiers and numbers, without groups: `findall` gives the strings."""
 
-_FILE = re.compile(rf"\.(?:{_SUFFIXES})$")
 _NUMBER = re.compile(r"v?\d[\d.,:-]*")
 _QUOTE = re.compile(r"(?<!\w)(?:\"(\S[^\"\n]{2,78}\S)\"|`(\S[^`\n]{2,78}\S)`|'(\S[^'\n]{2,78}\S)')(?!\w)")
 _ERROR = re.compile(
-    r"^.*(?:\b\w*(?:Error|Exception)\b|\bFAIL(?:ED|URE)?\b|\bpanic:|\bfatal:|\berror(?:\[\w+\])?:|Traceback ).*$",
-    re.MULTILINE,
+    r"(?:Error|Exception)\b|\bFAIL(?:ED|URE)?\b|\bpanic:|\bfatal:|\b[Ee]rror(?:\[\w+\])?:|\bTraceback "
 )
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A line of a text, without the space around it, and where it starts."""
+
+    at: int
+    text: str
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -61,8 +66,18 @@ def references(text: str) -> Iterator[Reference]:
         quoted = match[match.lastindex or 0]
         if " " in quoted or not NAME.search(quoted):
             yield Reference(kind="quote", text=quoted)
-    for line in _ERROR.finditer(text):
-        yield Reference(kind="error", text=line[0].strip()[:100])
+    for line in error_lines(text):
+        yield Reference(kind="error", text=line.text[:100])
+
+
+def error_lines(text: str) -> Iterator[Line]:
+    """Yield the lines that tell of an error, in order."""
+    end = 0
+    while match := _ERROR.search(text, end):
+        at = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        end = len(text) if end < 0 else end
+        yield Line(at=at, text=text[at:end].strip())
 
 
 def names(text: str) -> Iterator[Reference]:
@@ -73,6 +88,6 @@ def names(text: str) -> Iterator[Reference]:
 
 def kind_of(name: str) -> Kind:
     """Return what a string found by `NAME` is."""
-    if "/" in name or _FILE.search(name):
+    if "/" in name or ("." in name and name.rsplit(".", 1)[1] in _SUFFIXES):
         return "path"
     return "number" if _NUMBER.fullmatch(name) else "identifier"

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 
 from lowwater.testing.strategies import ledger_entries, ledgers
 from lowwater.values.entries import (
@@ -21,7 +21,8 @@ from lowwater.values.groups import unpaired
 from lowwater.values.ledger import Ledger
 
 QUICK = settings(max_examples=80, deadline=None)
-FINDING = settings(max_examples=4_000, database=None)
+FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])
+SHRINKING = settings(database=None, phases=[Phase.generate, Phase.shrink])
 
 
 def folded(entries: list[Entry]) -> list[Ledger]:
@@ -107,4 +108,4 @@ def test_ledgers_contain(wanted: Any) -> None:
 
 
 def test_ledgers_shrink_to_an_opened_one() -> None:
-    assert len(find(ledger_entries(), lambda entries: True, settings=FINDING)) == 1
+    assert len(find(ledger_entries(), lambda entries: True, settings=SHRINKING)) == 1

@@ -25,9 +25,18 @@ _SAID: st.SearchStrategy[list[AnyPart]] = st.lists(_TEXT | _IMAGE | _DOCUMENT, m
 _OUTPUT: st.SearchStrategy[list[ResultPart]] = st.lists(_TEXT | _TEXT | _IMAGE, max_size=2)
 
 
-def message_values() -> st.SearchStrategy[Message]:
-    """Return a strategy for single messages: the newest of a legal conversation."""
-    return conversations().map(lambda messages: messages[-1])
+_ALONE = (
+    Slot(speaker="user"),
+    Slot(speaker="model"),
+    Slot(speaker="model", call_ids=("call_a", "call_b")),
+    Slot(speaker="tools", call_ids=("call_a",)),
+)
+
+
+@st.composite
+def message_values(draw: st.DrawFn) -> Message:
+    """Draw a single message of any speaker."""
+    return draw_messages(draw, draw(st.sampled_from(_ALONE)))[0]
 
 
 @st.composite

@@ -29,6 +29,7 @@ class _Peek(Struct):
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Raw] | None = None
     refusal: str | None = None
     is_error: bool | None = None
 
@@ -96,8 +97,8 @@ def _decode(raw: bytes) -> Message:
         result = ToolResult(call_id=peek.tool_call_id, parts=tuple(content), is_error=bool(peek.is_error))
         return Message(role=role, parts=(result,), name=peek.name or "", wire=wire)
     parts: list[AnyPart] = []
-    thought = peek.reasoning_content or peek.reasoning
-    if thought:
+    thought = peek.reasoning_content or peek.reasoning or ""
+    if thought or peek.reasoning_details:
         parts.append(Thinking(text=thought))
     parts.extend(content)
     if peek.refusal:

@@ -6,6 +6,7 @@ from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 from lowwater.wire.reading import fields_of, read_fields, write_array, write_json, write_object
 
+_EMPTY = frozenset({b"null", b'""', b"[]"})
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
@@ -31,14 +32,16 @@ def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
     own = [
         part for part in message.parts if not isinstance(part, ToolCall | Thinking) and not _is_refusal(part)
     ]
-    fields["content"] = _content(own, empty=fields.get("content", b"null"))
+    if own or "content" in fields:
+        fields["content"] = _content(own, empty=fields.get("content", b"null"))
     if "tool_calls" in fields:
         fields["tool_calls"] = write_array([_call(call) for call in message.calls])
         if not message.calls:
             del fields["tool_calls"]
     if not message.thinking:
         for name in _THOUGHT_FIELDS:
-            fields.pop(name, None)
+            if fields.get(name, b"null") not in _EMPTY:
+                fields.pop(name, None)
     elif message.thinking[0].text:
         kept = next((name for name in _THOUGHT_FIELDS[:2] if name in fields), _THOUGHT_FIELDS[0])
         fields[kept] = write_json("\n".join(thought.text for thought in message.thinking))
@@ -73,7 +76,7 @@ def _tool_message(result: ToolResult) -> bytes:
 def _content(parts: Sequence[AnyPart], *, empty: bytes = b"null") -> bytes:
     match parts:
         case []:
-            return empty if empty in {b"null", b'""', b"[]"} else b"null"
+            return empty if empty in _EMPTY else b"null"
         case [Text(text=text, extra=b"")]:
             return write_json(text)
         case _:

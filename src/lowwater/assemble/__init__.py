@@ -1,0 +1,1 @@
+"""From a view to a request that the provider accepts."""

@@ -1,0 +1,116 @@
+"""`lowwater compress`: compact a conversation in a file, and see what changed and why."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.cli.conversations import open_conversation, open_session
+from lowwater.cli.settings_flags import with_settings
+from lowwater.errors import UnreadableFile
+from lowwater.values.events import Compaction
+from lowwater.values.settings import Resolved
+from lowwater.wire.conversation import encode_conversation
+
+
+@with_settings
+def compress(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    *,
+    focus: Annotated[str, typer.Option(metavar="TOPIC", help="Keep this in more detail.")] = "",
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
+    ] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai or anthropic.")] = "auto",
+    out: Annotated[str, typer.Option(metavar="FILE", help="Write the compacted conversation here.")] = "",
+    when_due: Annotated[
+        bool, typer.Option("--when-due", help="Compact only if the policy says so, not in any case.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    settings: Resolved,
+) -> None:
+    """Compact a conversation and write it back in the shape it came in.
+
+    FILE holds a JSON array of messages, JSON lines, or the body of an API
+    request, OpenAI chat or Anthropic, plain or gzipped. Messages that were not
+    touched leave byte for byte. Without a summarizer the summary is extracted
+    from the conversation itself: no key, no network.
+
+    The result goes to --out, or to standard output if that is no terminal.
+
+    lowwater compress session.jsonl --out shorter.jsonl
+    lowwater compress request.json --focus "the auth tests" --model claude-opus-5-5
+    cat messages.json | lowwater compress - --json
+    """
+    conversation = open_conversation(file, format)
+    session = open_session(conversation, model=model, policy="", settings=settings.settings)
+    if when_due:
+        session.prepare()
+        event = session.last_compaction()
+        why = session.explain()
+    else:
+        event = session.compress(focus or None)
+        why = session.explain()
+    messages = session.prepare().messages if event else conversation.messages
+    result = encode_conversation(replace(conversation, messages=tuple(messages)))
+    if json:
+        typer.echo(_as_json(event, why, result, conversation.shape))
+        return
+    _deliver(result, out)
+    console = Console(highlight=False, stderr=not sys.stdout.isatty() and not out)
+    console.print(Text(why.splitlines()[0]), width=min(console.width, 100))
+    if event:
+        console.print(changes(event))
+    if not out and sys.stdout.isatty():
+        console.print(
+            Text("Nothing was written: name a file with --out, or pipe the output.", style="bright_black")
+        )
+
+
+def changes(event: Compaction) -> Table:
+    """Return what a compaction changed, as a table."""
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bright_black")
+    for title in ("", "before", "after", ""):
+        table.add_column(title, justify="left" if not title else "right")
+    left = f"{event.ratio:.0%} left"
+    table.add_row("prompt tokens", f"{event.before:,}", f"{event.after:,}", left)
+    table.add_row("messages", f"{event.items_before:,}", f"{event.items_after:,}", "")
+    table.add_row("unchanged at the start", "", f"{event.first_changed:,}", "messages")
+    table.add_row("to be cached again", "", f"{event.disturbed:,}", "tokens")
+    if event.summarizer:
+        score = f", {event.score:.0%} of critical references kept" if event.score is not None else ""
+        table.add_row("summary", "", f"{event.summary_tokens:,}", f"tokens, {event.summarizer}{score}")
+    table.add_row("by", "", "", ", ".join(event.mechanisms))
+    return table
+
+
+def _deliver(result: bytes, out: str) -> None:
+    if out:
+        try:
+            Path(out).write_bytes(result)
+        except OSError as error:
+            raise UnreadableFile(f"{out} cannot be written: {error.strerror or error}") from None
+    elif not sys.stdout.isatty():
+        sys.stdout.buffer.write(result + (b"" if result.endswith(b"\n") else b"\n"))
+        sys.stdout.buffer.flush()
+
+
+def _as_json(event: Compaction | None, why: str, result: bytes, shape: str) -> str:
+    compacted: object = msgspec.Raw(result)
+    if shape == "lines":
+        compacted = [msgspec.Raw(line) for line in result.splitlines()]
+    said = {
+        "compacted": event is not None,
+        "why": why,
+        "event": event,
+        "reclaimed": event.reclaimed if event else 0,
+        "shape": shape,
+        "conversation": compacted,
+    }
+    return msgspec.json.encode(said).decode()

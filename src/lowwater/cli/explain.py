@@ -1,0 +1,83 @@
+"""`lowwater explain`: what a policy would do with a conversation, and why."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.cli.conversations import open_conversation, open_session
+from lowwater.cli.settings_flags import with_settings
+from lowwater.decide.explain import sentence
+from lowwater.decide.policies import POLICIES
+from lowwater.values.decision import Compact
+from lowwater.values.settings import Resolved
+from lowwater.wiring.status import Status
+
+
+@with_settings
+def explain(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
+    ] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai or anthropic.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    *,
+    settings: Resolved,
+) -> None:
+    """Say what would be done with a conversation before the next call, and why.
+
+    First the policy that is set, step by step with its numbers, then every
+    other policy in a line. Nothing is written.
+
+    lowwater explain session.jsonl
+    lowwater explain request.json --model claude-opus-5-5 --policy guarded
+    """
+    conversation = open_conversation(file, format)
+    chosen = settings.settings.compression.policy
+    before = open_session(conversation, model=model, policy=chosen, settings=settings.settings).status()
+    verdicts: list[tuple[str, str, str]] = []
+    steps = ""
+    for policy in POLICIES:
+        session = open_session(conversation, model=model, policy=policy.name, settings=settings.settings)
+        session.prepare()
+        decision = session.decision
+        assert decision is not None
+        verdict = "compact" if isinstance(decision, Compact) else "keep"
+        verdicts.append((policy.name, verdict, sentence(decision.because)))
+        if policy.name == chosen:
+            steps = session.explain()
+    if json:
+        said = {
+            "status": before,
+            "policy": chosen,
+            "explanation": steps,
+            "policies": {name: {"decision": verdict, "because": why} for name, verdict, why in verdicts},
+        }
+        typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+    else:
+        _print(before, chosen, steps, [verdict for verdict in verdicts if verdict[0] != chosen])
+
+
+def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str, str]]) -> None:
+    console = Console(highlight=False)
+    width = min(console.width, 100)
+    console.print(
+        Text(f"{before.prompt:,} tokens", style="bold")
+        + Text(
+            f" on {before.model}: threshold {before.threshold:,}, wall {before.wall:,}, context {before.context:,}\n"
+        )
+    )
+    console.print(Text(chosen, style="bold cyan"))
+    console.print(Text(steps), width=width)
+    console.print(Text("\nother policies", style="bold"))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False, width=width)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(style="bright_black")
+    for name, verdict, why in others:
+        table.add_row(name, Text(verdict, style="yellow" if verdict == "compact" else "green"), why)
+    console.print(table)

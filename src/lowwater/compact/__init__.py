@@ -1,0 +1,1 @@
+"""Mechanisms: each proposes what it could remove and carries it out."""

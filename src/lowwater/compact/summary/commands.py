@@ -1,0 +1,89 @@
+"""Reading shell commands: what was run, without the plumbing around it, and what for."""
+
+import re
+from typing import Literal
+
+from lowwater.compact.summary.phrases import flat
+from lowwater.compact.summary.story import Step
+
+Purpose = Literal["test", "build", "check", "view", "commit", "publish", "other"]
+
+_READ = 2_000
+"""Characters of a command that say what it is; what follows is a script or a document."""
+_SHELLS = re.compile(r"^(?:/\S*/)?(?:ba|z)?sh\s+-l?c\s+(['\"]?)(?P<inner>.*)\1$", re.DOTALL)
+_PREFIX = re.compile(
+    r"^(?:\(\s*)?(?:cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*"
+    r"|(?:export\s+)?[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s*(?:&&|;)?\s+"
+    r"|(?:timeout|time|sudo|nohup|env|stdbuf)\s+(?:-\S+\s+)*(?:\d+[smh]?\s+)?"
+    r"|source\s+\S+\s*(?:&&|;)\s*|set\s+-\S+\s*(?:&&|;)?\s*|sleep\s+\S+\s*(?:&&|;)\s*)"
+)
+_PLUMBING = re.compile(
+    r"\s*(?:\d?>&\d|&?>>?\s*\S+|2>\s*\S+|\|\s*(?:tail|head|grep|sed|awk|tee|cat|less|sort|wc|tr|cut|uniq)\b[^|]*|\|\|\s*(?:true|echo\b.*)|;\s*echo\b.*)$",
+    re.DOTALL,
+)
+_PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
+    ("commit", re.compile(r"\bgit\b(?:\s+-\S+(?:\s+[^-\s]\S*)?)*\s+commit\b")),
+    (
+        "publish",
+        re.compile(
+            r"\b(?:git\s+(?:\S+\s+)*?push|gh\s+(?:pr|issue)\s+(?:create|merge|close|comment|edit)|npm publish|twine upload)\b"
+        ),
+    ),
+    (
+        "test",
+        re.compile(
+            r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gotestsum)\b"
+            r"|\b(?:go|cargo|npm|pnpm|yarn|bun|deno|mvn|gradle|\./gradlew|dotnet|swift|mix|zig|make|mise|just|task|nx|turbo)\b[^|&;\n]*?\b(?:run\s+)?tests?\b"
+        ),
+    ),
+    (
+        "check",
+        re.compile(
+            r"\b(?:ruff|mypy|pyright|flake8|pylint|eslint|biome|prettier|golangci-lint|gofmt|clippy|tsc|shellcheck|lint-imports)\b"
+            r"|\b(?:npm|pnpm|yarn|bun|go|make|mise|just|task|cargo)\b[^|&;\n]*?\b(?:lint|typecheck|type-check|fmt|vet|check|format)\b"
+        ),
+    ),
+    (
+        "build",
+        re.compile(
+            r"\b(?:go|cargo|npm|pnpm|yarn|bun|docker|make|mise|gradle|mvn|dotnet|just|task|swift)\b[^|&;\n]*?\b(?:build|install|compile)\b"
+            r"|^make\b|\bpip install\b|\bcmake\b"
+        ),
+    ),
+    (
+        "view",
+        re.compile(
+            r"^(?:cat|sed|head|tail|nl|less|bat|grep|egrep|rg|ag|find|fd|ls|tree|wc|awk|jq|echo|printf|pwd|which|stat|diff|history"
+            r"|git\s+(?:\S+\s+)??(?:diff|show|log|blame|status|branch|grep|ls-files|rev-parse|remote|stash list)|gh\s+(?:pr|issue|run|api|search|repo)\s+(?:view|list|diff|checks|\S+))\b"
+        ),
+    ),
+)
+
+
+def command_of(step: Step) -> str:
+    """Return the command a shell step ran, as written; nothing for any other step."""
+    return step.subject if step.kind == "shell" else ""
+
+
+def bare(command: str) -> str:
+    """Return a command on one line without changes of directory, variables, redirections and filters around it."""
+    start = command.strip()[:_READ]
+    shell = _SHELLS.match(start)
+    line = (shell["inner"] if shell else start).strip()
+    while True:
+        shorter = _PREFIX.sub("", line, count=1)
+        if shorter == line:
+            break
+        line = shorter
+    while True:
+        shorter = _PLUMBING.sub("", line)
+        if shorter == line:
+            break
+        line = shorter
+    return flat(line)
+
+
+def purpose(command: str) -> Purpose:
+    """Return what a bare command is for; heredocs and scripts count by their first line."""
+    line = command[:400]
+    return next((name for name, pattern in _PURPOSES if pattern.search(line)), "other")

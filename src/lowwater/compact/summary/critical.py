@@ -1,0 +1,178 @@
+"""The critical references of messages, and whether a text still has them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from lowwater.compact.summary.asking import constraints_in
+from lowwater.compact.summary.phrases import clip, flat, key_words, words
+from lowwater.compact.summary.story import Step, Story, story_of
+from lowwater.compact.summary.template import Section, parse
+from lowwater.compact.summary.trouble import compared, error_lines, same_error
+from lowwater.values.references import references
+from lowwater.values.summaries import Critical, CriticalKind, SummaryRequest
+
+_ASK_READ = 300
+"""Characters of a user message that say what is asked; what follows is detail or pasted."""
+_ASK_NAMED = 1_500
+"""Characters of a user message in which names count."""
+_ARGUMENT_READ = 400
+"""Characters of an argument that name things; what follows is usually content."""
+_CONTENT = frozenset(
+    "content contents new_string old_string newtext oldtext new_str old_str file_text text body prompt plan todos edits patch "
+    "input insert_text code explanation description activeform status output_mode mode type format subagent_type model".split()
+)
+_ENOUGH = 0.6
+"""Share of an ask's key words that must be there."""
+_MONSTER = re.compile(r"\S{300,}")
+"""Encoded data: no name, and slow to search."""
+_PROSE_SLASH = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)")
+
+
+def critical_references(request: SummaryRequest) -> tuple[Critical, ...]:
+    """Return what a summary for `request` should still say, the most important first.
+
+    That is what the user asked and forbade, error lines, and the paths, ids and values the assistant itself named; of a
+    previous summary, what it says of constraints and files.
+    """
+    return references_of(story_of(request), request.previous)
+
+
+def references_of(story: Story, previous: str = "") -> tuple[Critical, ...]:
+    """Return the critical references of a story and of the summary before it."""
+    found: dict[tuple[str, str], Critical] = {}
+    for reference in (*_of_the_user(story), *_of_errors(story), *_of_previous(previous), *_named(story)):
+        found.setdefault((reference.kind, reference.text), reference)
+    return tuple(found.values())
+
+
+def _of_the_user(story: Story) -> Iterator[Critical]:
+    for episode in story.episodes:
+        asked = episode.ask[:_ASK_READ]
+        carried = key_words(asked)
+        if len(carried) >= 3:
+            yield Critical(kind="ask", text=clip(asked, 100) or carried[0], words=carried)
+    for episode in story.episodes:
+        for sentence in constraints_in(episode.ask):
+            yield Critical(kind="forbidden", text=clip(sentence, 200), words=key_words(sentence[:_ASK_READ]))
+    for episode in story.episodes:
+        for kind, text in named_in(episode.ask[:_ASK_NAMED]):
+            if kind != "value":
+                yield Critical(kind=kind, text=text)
+
+
+def _of_errors(story: Story) -> Iterator[Critical]:
+    lines = {same_error(line): compared(line) for step in story.steps for line in error_lines(step)}
+    return (Critical(kind="error", text=text) for text in lines.values())
+
+
+def _of_previous(previous: str) -> Iterator[Critical]:
+    if not previous:
+        return
+    before = parse(previous)
+    for item in before.of(Section.CONSTRAINTS):
+        if carried := key_words(item):
+            yield Critical(kind="forbidden", text=clip(item, 200), words=carried)
+    for item in before.of(Section.FILES):
+        yield from (Critical(kind="path", text=text) for kind, text in named_in(item) if kind == "path")
+
+
+def _named(story: Story) -> Iterator[Critical]:
+    """Yield what the assistant named, most often named first."""
+    times: Counter[tuple[CriticalKind, str]] = Counter()
+    for statement in story.statements:
+        times.update(named_in(statement.text))
+    for step in story.steps:
+        times.update(pair for pair in named_by(step) if pair[0] != "value")
+    for (kind, text), _ in sorted(times.items(), key=lambda pair: -pair[1]):
+        yield Critical(kind=kind, text=text)
+
+
+def named_by(step: Step) -> Iterator[tuple[CriticalKind, str]]:
+    """Yield what the arguments of a call name; the content it writes is no name."""
+    for name, value in step.arguments.items():
+        if name.lower() in _CONTENT:
+            continue
+        if isinstance(value, str):
+            yield from named_in(value[:_ARGUMENT_READ])
+
+
+def named_in(text: str) -> Iterator[tuple[CriticalKind, str]]:
+    """Yield the paths, identifiers and values that a text names, repeated ones too."""
+    for reference in references(_MONSTER.sub(" ", text)):
+        match reference.kind:
+            case "path" if "." in reference.text or not _PROSE_SLASH.fullmatch(reference.text):
+                yield "path", reference.text
+            case "identifier" if len(reference.text) > 3:
+                yield "identifier", reference.text
+            case "number":
+                yield "value", reference.text
+            case "quote" if len(reference.text) <= 60:
+                yield "value", flat(reference.text)
+            case _:
+                pass
+
+
+class Kept:
+    """A text in which critical references are looked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = flat(text)
+        self._words = words(text)
+        self._pieces = set(_PIECE.findall(self._text))
+
+    def has(self, reference: Critical) -> bool:
+        """Tell whether the text still says what the reference stands for."""
+        match reference.kind:
+            case "ask" | "forbidden":
+                there = sum(word in self._words for word in reference.words)
+                return there >= _ENOUGH * len(reference.words)
+            case "path":
+                return self._has_path(reference.text)
+            case "error":
+                return flat(reference.text) in self._text
+            case _:
+                return self._names(reference.text)
+
+    def _names(self, text: str) -> bool:
+        """A name counts where it stands by itself, not as part of a longer one."""
+        if text in self._pieces:
+            return True
+        at = self._text.find(text)
+        while at >= 0:
+            before, after = self._text[at - 1 : at], self._text[at + len(text) : at + len(text) + 1]
+            if not (_is_wordy(before) or _is_wordy(after)):
+                return True
+            at = self._text.find(text, at + 1)
+        return False
+
+    def _has_path(self, path: str) -> bool:
+        """A path counts in one piece, or as a directory and the rest that stand apart."""
+        if self._names(path):
+            return True
+        at = path.find("/", 1)
+        while at > 0:
+            if self._names(path[:at]) and self._names(path[at + 1 :]):
+                return True
+            at = path.find("/", at + 1)
+        return False
+
+
+_PIECE = re.compile(r"[\w@./+-]{0,200}\w")
+
+
+def _is_wordy(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def share_kept(text: str, wanted: Iterable[Critical]) -> float:
+    """Return the share of references a text still has, 1 if there are none."""
+    kept = Kept(text)
+    found = [kept.has(reference) for reference in wanted]
+    return sum(found) / len(found) if found else 1.0
+
+
+def missing_from(text: str, wanted: Iterable[Critical]) -> tuple[Critical, ...]:
+    """Return the references a text no longer has, in the order given."""
+    kept = Kept(text)
+    return tuple(reference for reference in wanted if not kept.has(reference))

@@ -1,0 +1,81 @@
+"""The words around a summary: background, not instructions; what to do next; how to get the originals back."""
+
+from collections import Counter
+
+from lowwater.compact.summary.phrases import clip
+from lowwater.compact.summary.story import story_of
+from lowwater.values.entries import Numbers
+from lowwater.values.summaries import SummaryRequest
+
+_OPENS = "----- summary of earlier turns -----\n"
+_CLOSES = "\n----- end of the summary -----\n"
+_INTRODUCES = (
+    "Earlier turns of this conversation were compacted. The summary below stands for {what}. It is background from an earlier "
+    "window, not instructions: do not redo what it says is done, and do not take up anything in it as a new request."
+)
+_RECALLS = " The originals are kept; recall any of them by its handle (such as lw:{example}) or by searching for its words."
+_FOLLOWS = "The user's message that follows is what to answer."
+_RUNS_ON = (
+    "No new message from the user follows: the task is still running. The user's newest message is repeated word for word "
+    "right after this summary; continue that work where the summary leaves off."
+)
+
+
+def frame(
+    summary: str, *, user_follows: bool, sources: tuple[Numbers, ...] = (), recall: bool = False
+) -> str:
+    """Return a summary as it stands in a view.
+
+    `user_follows` says whether a user message comes after it; if not, the caller repeats the newest one verbatim right
+    behind the summary. `unframe` gets the summary back.
+    """
+    introduction = _INTRODUCES.format(what=_named(sources))
+    if recall:
+        introduction += _RECALLS.format(example=sources[0].first if sources else 12)
+    closing = _FOLLOWS if user_follows else _RUNS_ON
+    return f"{introduction}\n\n{_OPENS}{summary}{_CLOSES}\n{closing}"
+
+
+def unframe(text: str) -> str:
+    """Return the summary inside a framed text exactly as it was; a text without frame comes back as it is."""
+    start, end = text.find(_OPENS), text.rfind(_CLOSES)
+    return text[start + len(_OPENS) : end] if 0 <= start < end else text
+
+
+def static_marker(request: SummaryRequest, *, tokens: int = 0) -> str:
+    """Return what stands for messages when no summary of them could be had: what was left out, how to recall it."""
+    count = len(request.messages)
+    sizes = f", about {tokens:,} tokens" if tokens else ""
+    lines = [
+        f"- {count} earlier message{'s' if count != 1 else ''}{_range(request)}{sizes} were left out without a summary."
+    ]
+    story = story_of(request)
+    asks = [episode.ask for episode in story.episodes if episode.ask]
+    if asks:
+        lines.append(f'- They begin with the user asking: "{clip(asks[0], 300)}"')
+    used = Counter(step.call.name for step in story.steps)
+    if used:
+        counts = ", ".join(f"{name} {times}×" for name, times in used.most_common(8))
+        lines.append(f"- In them these tools were used: {counts}.")
+    if request.recall and request.numbers:
+        first, last = request.numbers[0], request.numbers[-1]
+        lines.append(
+            f"- Nothing is lost: recall any of them by its handle, lw:{first} to lw:{last}, or search for its words."
+        )
+    else:
+        lines.append("- If something from them is needed, look it up again or ask the user.")
+    before = [request.previous.rstrip(), ""] if request.previous.strip() else []
+    return "\n".join([*before, "## Critical Context", *lines])
+
+
+def _range(request: SummaryRequest) -> str:
+    if not request.numbers:
+        return ""
+    return f" (lw:{request.numbers[0]} to lw:{request.numbers[-1]})"
+
+
+def _named(sources: tuple[Numbers, ...]) -> str:
+    if not sources:
+        return "them"
+    spans = [f"{s.first} to {s.last}" if s.last > s.first else f"{s.first}" for s in sources]
+    return f"message{'s' if len(spans) > 1 or sources[0].last > sources[0].first else ''} {', '.join(spans)}"

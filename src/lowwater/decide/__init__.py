@@ -1,0 +1,1 @@
+"""Policies: a situation in, a decision with its reason out."""

@@ -1,0 +1,27 @@
+"""Compaction asked for by hand: nothing holds it back (SPEC A)."""
+
+from lowwater.decide.offers import PRUNING, expected_after, summaries, useful
+from lowwater.decide.policies import Policy
+from lowwater.decide.reasons import because
+from lowwater.decide.wall import fitting_plan
+from lowwater.values.decision import Compact, Decision, Keep
+from lowwater.values.proposal import Proposal
+from lowwater.values.situation import Situation
+
+
+def by_hand(now: Situation, policy: Policy) -> Decision | None:
+    """Carry out all that the policy's mechanisms offer, below the threshold too; without them, whatever is offered."""
+    if not now.forced:
+        return None
+    plan = _plan(now, policy)
+    if not plan:
+        return Keep(because=because("nothing-by-hand", prompt=now.prompt))
+    reason = because("by-hand", prompt=now.prompt, expected=expected_after(now, plan))
+    return Compact(proposals=plan, because=reason, below=now.limits.threshold)
+
+
+def _plan(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
+    if now.prompt >= now.limits.wall and (fitting := fitting_plan(now)):
+        return fitting
+    own = useful(now, *policy.mechanisms)
+    return own or (*useful(now, *PRUNING), *summaries(now)) or now.proposals[:1]

@@ -1,0 +1,63 @@
+"""Decisions in words, for someone who never saw the code."""
+
+from string import Formatter
+
+from lowwater.decide.sentences import SENTENCES
+from lowwater.values.decision import Compact, Decision, Fact, Reason
+from lowwater.values.proposal import Proposal
+from lowwater.values.situation import scaled
+
+_BY_CODE: dict[str, str] = dict(SENTENCES.items())
+_STEPS = {
+    "dedupe": "Replace results that a later one repeats or supersedes by a reference to it",
+    "elide": "Put short placeholders in place of old tool results",
+    "reasoning": "Drop old reasoning",
+    "images": "Put placeholders in place of old images",
+    "shorten": "Shorten long tool outputs to their beginning, end and error lines",
+    "summarize": "Replace the messages between the protected start and end by one summary",
+    "summarize_all": "Replace everything but the protected start and the newest exchange by one summary",
+    "leaf": "Replace the oldest messages that were never summarised by a summary",
+    "condense": "Merge several summaries into one",
+}
+
+
+def sentence(reason: Reason) -> str:
+    """Return the reason as one or two sentences with all its numbers; a code of another version is listed as it is."""
+    facts = {name: _shown(fact) for name, fact in reason.facts.items()}
+    known = _BY_CODE.get(reason.code)
+    if known is None or facts.keys() != _names_in(known):
+        return f"{reason.code}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}."
+    return known.format_map(facts)
+
+
+def explain(decision: Decision, *, scale: float = 1.0) -> str:
+    """Return why a decision was taken and, if it is to compact, what is to be done, step by step.
+
+    `scale` turns counted tokens into the model's, as in the situation that was decided.
+    """
+    if not isinstance(decision, Compact):
+        return sentence(decision.because)
+    steps = decision.proposals
+    lines = [sentence(decision.because)]
+    lines += [f"{number}. {_step(step, scale)}" for number, step in enumerate(steps, start=1)]
+    if len(steps) > 1 and decision.enough:
+        lines.append(f"Once {decision.enough:,} tokens or fewer are left, the remaining steps are skipped.")
+    return "\n".join(lines)
+
+
+def _step(step: Proposal, scale: float) -> str:
+    doing = _STEPS.get(step.mechanism, step.mechanism)
+    calls = "no model is called" if not step.calls else f"calls of a model: {step.calls:,}"
+    removes, survives = scaled(step.removes, scale), scaled(step.survives, scale)
+    return (
+        f"{doing}: about {removes:,} tokens less, from message {step.first_changed + 1:,} on; "
+        f"{survives:,} tokens behind that are written to the cache again; {calls}."
+    )
+
+
+def _names_in(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name}
+
+
+def _shown(fact: Fact) -> str:
+    return fact if isinstance(fact, str) else f"{fact:,}"

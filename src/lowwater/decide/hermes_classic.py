@@ -1,0 +1,28 @@
+"""The policy `hermes-classic`: at the threshold prune and summarise, always both (SPEC A, C)."""
+
+from lowwater.decide.offers import PRUNING, expected_after, summaries, useful
+from lowwater.decide.reasons import because
+from lowwater.decide.threshold import at_threshold, below_threshold
+from lowwater.values.decision import Decision, Keep
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Situation
+
+
+def hermes_classic(now: Situation, _settings: Settings) -> Decision:
+    """Prune whatever there is at the threshold, then summarise, however far the prune got."""
+    return below_threshold(now) or _everything(now)
+
+
+def _everything(now: Situation) -> Decision:
+    trigger = at_threshold(now, enough=0)
+    prune = useful(now, *PRUNING)
+    plan = (*prune, *summaries(now))
+    if not plan:
+        return Keep(because=because("nothing-offered", **trigger.facts(now)))
+    reason = because(
+        "prune-and-summary",
+        **trigger.facts(now),
+        reclaims=now.removes(prune),
+        expected=expected_after(now, plan),
+    )
+    return trigger.compact(plan, reason)

@@ -1,0 +1,38 @@
+"""The decision: the named policy, and around it what holds for every policy, in the order of ECONOMICS."""
+
+from lowwater.decide.by_hand import by_hand
+from lowwater.decide.ceiling import above_ceiling
+from lowwater.decide.cool_down import cooling_down
+from lowwater.decide.policies import policy_named
+from lowwater.decide.reasons import because
+from lowwater.decide.thrash import irreducible
+from lowwater.decide.wall import at_the_wall
+from lowwater.values.decision import Decision, Keep
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Situation
+
+
+def decide(now: Situation, settings: Settings, *, policy: str | None = None) -> Decision:
+    """Return what to do before the next call, under the policy of the settings unless another is named.
+
+    Switched off is off, even by hand and at the wall. By hand and at the wall nothing holds a compaction back.
+    """
+    chosen = policy_named(policy or settings.compression.policy)
+    return (
+        _disabled(now, settings)
+        or by_hand(now, chosen)
+        or at_the_wall(now)
+        or _unless_held_back(now, above_ceiling(now, settings) or chosen.decide(now, settings))
+    )
+
+
+def _disabled(now: Situation, settings: Settings) -> Keep | None:
+    if now.enabled and settings.compression.enabled:
+        return None
+    return Keep(because=because("disabled", prompt=now.prompt))
+
+
+def _unless_held_back(now: Situation, wanted: Decision) -> Decision:
+    if isinstance(wanted, Keep):
+        return wanted
+    return irreducible(now) or cooling_down(now, wanted) or wanted

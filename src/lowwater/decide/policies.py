@@ -1,0 +1,56 @@
+"""Every policy by its name, with what it asks of the mechanisms."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from lowwater.decide.guarded import guarded
+from lowwater.decide.hermes_classic import hermes_classic
+from lowwater.decide.hygiene import hygiene
+from lowwater.decide.never import never
+from lowwater.decide.offers import PRUNING
+from lowwater.decide.presets import CLASSIC, OWN, RUNWAY, SEED
+from lowwater.decide.prune_naive import prune_naive
+from lowwater.decide.runway import runway
+from lowwater.decide.threshold import threshold
+from lowwater.errors import BadSetting
+from lowwater.values.decision import Decision
+from lowwater.values.preset import Preset
+from lowwater.values.settings import Settings
+from lowwater.values.settings.words import did_you_mean, shown
+from lowwater.values.situation import Situation
+
+Rule = Callable[[Situation, Settings], Decision]
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """A rule with a name; its decisions are final only after the overrides."""
+
+    name: str
+    decide: Rule
+    preset: Preset
+    mechanisms: tuple[str, ...] = (*PRUNING, "summarize")
+    """What it carries out when compaction is asked for by hand, in this order."""
+    smallest_context: bool = True
+    """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
+
+
+POLICIES = (
+    Policy(name="never", decide=never, preset=OWN),
+    Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
+    Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),
+    Policy(name="prune-naive", decide=prune_naive, preset=SEED),
+    Policy(name="runway", decide=runway, preset=RUNWAY),
+    Policy(name="guarded", decide=guarded, preset=OWN, mechanisms=("leaf", "condense")),
+    Policy(name="hygiene", decide=hygiene, preset=OWN),
+    Policy(name="hermes-classic", decide=hermes_classic, preset=CLASSIC),
+)
+_BY_NAME = {policy.name: policy for policy in POLICIES}
+
+
+def policy_named(name: str) -> Policy:
+    """Return the policy with this name, or raise BadSetting with the name most like it."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    hint = did_you_mean(name, _BY_NAME) or f"; there are {', '.join(_BY_NAME)}"
+    raise BadSetting(f"there is no policy {shown(name)}{hint}")

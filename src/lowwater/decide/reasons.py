@@ -1,0 +1,44 @@
+"""Why a decision was taken: every code there is, and how a reason is put together."""
+
+from typing import Literal, get_args
+
+from lowwater.values.decision import Fact, Reason
+
+Code = Literal[
+    # keeping
+    "disabled",
+    "policy-never",
+    "below-threshold",
+    "below-hygiene",
+    "too-few-messages",
+    "nothing-offered",
+    "nothing-by-hand",
+    "no-leaf-offered",
+    "prune-alone-too-small",
+    "prune-alone-falls-short",
+    "too-little-raw",
+    "budget-headroom",
+    "cache-aware",
+    "does-not-fit",
+    "irreducible",
+    "cooling-down",
+    # compacting
+    "by-hand",
+    "wall",
+    "wall-into-tail",
+    "summary-due",
+    "prune-suffices",
+    "prune-falls-short",
+    "prune-too-small",
+    "prune-and-summary",
+    "leaf-due",
+    "leaf-pressure",
+    "full-sweep",
+    "cooling-down-prune",
+]
+CODES: tuple[Code, ...] = get_args(Code)
+
+
+def because(code: Code, **facts: Fact) -> Reason:
+    """Return a reason with the numbers that were compared."""
+    return Reason(code=code, facts=facts)

@@ -1,0 +1,60 @@
+"""What every reason code means, as one sentence with its numbers in it."""
+
+from lowwater.decide.reasons import Code
+
+_DUE = "The prompt of {prompt} tokens has reached the {limit} of {trigger}"
+_WALL = "The prompt of {prompt} tokens has reached the wall of {wall}"
+_LEAF = "{raw} tokens before the protected newest messages were never summarised"
+_COOLING = "The summarizer failed (failures in a row: {failures}) and is left alone for another {seconds} s"
+
+SENTENCES: dict[Code, str] = {
+    "disabled": "Compaction is switched off (enabled: false), so the prompt of {prompt} tokens is sent as it is.",
+    "policy-never": "The policy `never` compacts only what does not fit: the prompt has {prompt} tokens, the wall is "
+    "at {wall}.",
+    "below-threshold": "The prompt of {prompt} tokens is below the threshold of {threshold}.",
+    "below-hygiene": "The prompt of {prompt} tokens is below the hygiene limit of {hygiene}.",
+    "too-few-messages": "The prompt of {prompt} tokens has reached the hygiene limit of {hygiene}, but it has only "
+    "{messages} messages, and fewer than {least} are left alone.",
+    "nothing-offered": f"{_DUE}, but there is nothing to remove outside its protected start and end.",
+    "nothing-by-hand": "Asked for by hand, but there is nothing to remove from the prompt of {prompt} tokens.",
+    "no-leaf-offered": f"{_LEAF}, enough for a chunk of {{chunk}}, but no chunk of the {{assembled}} tokens can be "
+    "taken without splitting a tool call from its result.",
+    "prune-alone-too-small": f"{_DUE}; pruning would reclaim only {{reclaims}}, less than the {{minimum}} that make "
+    "it count, and there is nothing to summarise.",
+    "prune-alone-falls-short": f"{_DUE}; pruning would leave {{pruned}}, more than the {{target}} it has to get down "
+    "to, and there is nothing to summarise.",
+    "too-little-raw": f"Only {_LEAF}, less than a chunk of {{chunk}}; the prompt has {{assembled}} tokens "
+    "(pressure: {pressure}).",
+    "budget-headroom": "The prompt of {assembled} tokens is below {ceiling}, where a pass is forced: there is room, and "
+    f"the cache is left alone. {_LEAF} (pressure: {{pressure}}).",
+    "cache-aware": "A pass would remove {reduction} of {assembled} tokens, less than the {least_reduction} that are "
+    f"worth breaking the cache for. {_LEAF} (pressure: {{pressure}}).",
+    "does-not-fit": f"{_WALL}, and nothing can be removed: take a model with a larger window, or send less.",
+    "irreducible": "The last compaction could get no lower than {floor} tokens (in vain, in a row: {tries}). The "
+    "next try is due at {retry_at} tokens (now {prompt}), when {needed} tokens that are new can be removed (now "
+    "{fresh}), or in {seconds} s.",
+    "cooling-down": f"{_COOLING}; what needs no model would reclaim {{reclaims}} of {{prompt}} tokens, less than the "
+    "{minimum} that make it count.",
+    "by-hand": "Asked for by hand: the prompt of {prompt} tokens should come down to {expected}.",
+    "wall": f"{_WALL} and must be made to fit; compacting its older messages should leave {{expected}}.",
+    "wall-into-tail": f"{_WALL} and must be made to fit. Compacting its older messages would leave {{middle}}, "
+    "so its protected end shrinks too, until at most {enough} are left; all steps together should leave {expected}.",
+    "summary-due": f"{_DUE}; a summary of the older messages should leave {{expected}}.",
+    "prune-suffices": f"{_DUE}; pruning alone should leave {{pruned}}, no more than the {{target}} it has to get down "
+    "to, so no summary is needed.",
+    "prune-falls-short": f"{_DUE}; pruning alone should leave {{pruned}}, more than the {{target}} it has to get down "
+    "to, so a summary follows at once.",
+    "prune-too-small": f"{_DUE}; pruning would reclaim only {{reclaims}}, less than the {{minimum}} that make it "
+    "count, so the older messages are summarised instead.",
+    "prune-and-summary": f"{_DUE}; pruning should reclaim {{reclaims}}, and with the summary that always follows "
+    "{expected} should be left.",
+    "leaf-due": f"{_LEAF}; a pass removes {{reduction}} of {{assembled}} tokens, no less than the {{least_reduction}} "
+    "that are worth breaking the cache for (pressure: {pressure}).",
+    "leaf-pressure": "The prompt of {assembled} tokens has reached {ceiling} (pressure: {pressure}), so a pass that removes "
+    f"{{reduction}} goes ahead whatever the cache says. {_LEAF}.",
+    "full-sweep": "The prompt of {assembled} tokens is above {trigger}, the budget's threshold: passes over the oldest "
+    "messages and summaries (on offer: {passes}) are made until at most {enough} are left; all of them should leave "
+    "{expected}.",
+    "cooling-down-prune": f"{_COOLING}; until then only what needs no model is done, which should reclaim {{reclaims}} "
+    "of {prompt} tokens and leave {expected}.",
+}

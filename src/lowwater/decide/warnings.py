@@ -1,0 +1,54 @@
+"""Warnings on the way to the threshold: each level once, armed again when usage falls below it (SPEC I)."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.values.settings import WarningLevels
+from lowwater.values.shares import least_reaching
+
+Level = Literal["info", "notice", "warning", "critical"]
+LEVELS: tuple[Level, ...] = ("info", "notice", "warning", "critical")
+
+
+class UsageWarning(Struct, frozen=True, kw_only=True):
+    """The prompt has come this far towards the threshold."""
+
+    level: Level
+    percent: int
+    tokens: int
+    threshold: int
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        return (
+            f"The prompt has {self.tokens:,} of {self.threshold:,} tokens, {self.percent} % of the threshold."
+        )
+
+
+class Warned(Struct, frozen=True, kw_only=True):
+    """What to say now, mildest first, and the levels that have been said and are not armed."""
+
+    warnings: tuple[UsageWarning, ...]
+    warned: frozenset[str]
+
+
+def warn(levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: int) -> Warned:
+    """Return the warnings that are due; a level that usage has fallen below can warn again."""
+    if threshold <= 0:
+        return Warned(warnings=(), warned=frozenset())
+    reached = tuple(level for level in LEVELS if _is_reached(levels, level, tokens, threshold))
+    percent = tokens * 100 // threshold
+    due = (level for level in reached if level not in warned)
+    return Warned(
+        warnings=tuple(
+            UsageWarning(level=level, percent=percent, tokens=tokens, threshold=threshold) for level in due
+        ),
+        warned=frozenset(reached),
+    )
+
+
+def _is_reached(levels: WarningLevels, level: Level, tokens: int, threshold: int) -> bool:
+    share: float | None = getattr(levels, level)
+    return share is not None and tokens >= least_reaching(threshold, share)

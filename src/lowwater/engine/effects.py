@@ -1,0 +1,26 @@
+"""What a turn needs from the outside, as values; a driver fulfils them."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.values.summaries import SummaryRequest, Written
+
+FailureKind = Literal["failed", "timeout", "auth", "network"]
+
+
+class Summarize(Struct, frozen=True, kw_only=True):
+    """Ask the summarizer `rung` of the session's ladder."""
+
+    request: SummaryRequest
+    rung: int
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A summarizer did not answer with a summary; `said` never holds contents of a message."""
+
+    kind: FailureKind
+    said: str = ""
+
+
+Outcome = Written | Failure

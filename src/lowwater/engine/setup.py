@@ -1,0 +1,42 @@
+"""What stays the same over a session's turns: models, settings, policy, tokenizer."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from lowwater.compact.making import Making
+from lowwater.decide.policies import Policy
+from lowwater.decide.presets import preset_under
+from lowwater.ports import Tokenizer
+from lowwater.values.message import Message
+from lowwater.values.model import FallbackChain
+from lowwater.values.preset import Preset
+from lowwater.values.settings import Settings
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """How sessions are run."""
+
+    chain: FallbackChain
+    settings: Settings
+    policy: Policy
+    tokenizer: Tokenizer
+    size: Callable[[Message], int]
+    size_preamble: Callable[[bytes, bytes], int]
+    rungs: int = 0
+    """How many summarizers stand before the extractive one."""
+
+    @property
+    def preset(self) -> Preset:
+        """What the policy asks of the mechanisms, as the settings change it."""
+        return preset_under(self.policy.preset, self.settings.tool_results)
+
+    def making(self, *, offers_recall: bool) -> Making:
+        """Return what the mechanisms need."""
+        return Making(
+            size=self.size,
+            tokenizer=self.tokenizer,
+            preset=self.preset,
+            digest_ratio=self.settings.tool_results.digest_ratio,
+            offers_recall=offers_recall,
+        )

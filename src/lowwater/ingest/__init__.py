@@ -1,0 +1,1 @@
+"""From what a client sends to new entries of its ledger."""

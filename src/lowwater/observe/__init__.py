@@ -1,0 +1,1 @@
+"""Where events go: callbacks, the log, memory."""

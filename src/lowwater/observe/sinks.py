@@ -1,0 +1,62 @@
+"""Sinks that need nothing: a list in memory, a function, the standard log."""
+
+import logging
+from collections.abc import Callable
+
+from lowwater.ports import Sink
+from lowwater.values.events import Compaction, Event, Skip
+
+_log = logging.getLogger("lowwater")
+
+
+class MemorySink:
+    """Keeps every event, for tests and for looking back."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, Event]] = []
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Keep the event."""
+        self.events.append((session, event))
+
+
+class CallbackSink:
+    """Hands every event to a function."""
+
+    def __init__(self, call: Callable[[str, Event], object]) -> None:
+        self._call = call
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Call the function."""
+        self._call(session, event)
+
+
+class LogSink:
+    """Writes compactions to the log `lowwater` at info and skips at debug; numbers only, never contents."""
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Write one line."""
+        match event:
+            case Compaction():
+                _log.info("%s: %s", session, line_for(event))
+            case Skip():
+                _log.debug("%s: kept %s tokens (%s)", session, f"{event.prompt:,}", event.because.code)
+
+
+def line_for(event: Compaction) -> str:
+    """Say on one line what triggered a compaction, what each phase did, and what is left."""
+    done = ", ".join(event.mechanisms)
+    by = f", summary of {event.summary_tokens:,} tokens by {event.summarizer}" if event.summarizer else ""
+    return (
+        f"compacted ({event.because.code}): {event.before:,} → {event.after:,} tokens, "
+        f"{event.items_before:,} → {event.items_after:,} messages by {done}{by}"
+    )
+
+
+def tell(sinks: list[Sink], session: str, event: Event) -> None:
+    """Give an event to every sink; one that fails is logged by the kind of its error and changes nothing."""
+    for sink in sinks:
+        try:
+            sink.record(session, event)
+        except Exception as error:  # noqa: BLE001  # telling must never make a compaction fail
+            _log.warning("a sink failed: %s", type(error).__name__)

@@ -1,0 +1,65 @@
+"""Compacting a list once, for agents that keep their own."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lowwater.decide.explain import explain
+from lowwater.ports import Summarizer
+from lowwater.values.decision import Decision
+from lowwater.values.events import Compaction
+from lowwater.values.settings import Settings
+from lowwater.wiring.library import Lowwater
+
+
+class Compressed(Struct, frozen=True, kw_only=True):
+    """The list to go on with, and what was done to it."""
+
+    messages: list[Any]
+    """In the format given; the same messages if nothing was done."""
+    event: Compaction | None
+    """None if the policy kept the list as it is."""
+    decision: Decision | None
+    scale: float = 1.0
+
+    def explain(self) -> str:
+        """Say why, with the numbers."""
+        return explain(self.decision, scale=self.scale) if self.decision else "Nothing was decided."
+
+
+def compress(
+    messages: Sequence[object],
+    *,
+    model: str,
+    policy: str | None = None,
+    force: bool = False,
+    focus: str | None = None,
+    system: object = None,
+    tools: Sequence[object] | None = None,
+    fallbacks: Iterable[str] = (),
+    summarizer: Summarizer | Sequence[Summarizer] = (),
+    settings: Settings | None = None,
+    max_tokens: int | None = None,
+) -> Compressed:
+    """Return `messages` compacted if the policy says so, or in any case with `force`.
+
+    Call it before every request with the list it returned last: a summary it wrote earlier is recognised and updated.
+    `focus` names a topic that a forced compaction keeps in more detail.
+    """
+    lowwater = Lowwater(
+        model=model, policy=policy, fallbacks=fallbacks, summarizer=summarizer, settings=settings
+    )
+    session = lowwater.session()
+    session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
+    if force:
+        event = session.compress(focus)
+    else:
+        session.prepare()
+        event = session.last_compaction()
+    return Compressed(
+        messages=session.view() if event else list(messages),
+        event=event,
+        decision=session.decision,
+        scale=session.scale,
+    )

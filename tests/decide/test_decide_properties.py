@@ -1,0 +1,109 @@
+"""What holds for any situation under any policy."""
+
+import re
+from math import isfinite
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import json
+from msgspec.structs import replace
+
+from lowwater.decide.explain import explain, sentence
+from lowwater.decide.outcome import after_compaction
+from lowwater.decide.overrides import decide
+from lowwater.decide.policies import POLICIES
+from lowwater.decide.reasons import CODES
+from lowwater.testing.situations import situations
+from lowwater.values.decision import Compact, Decision, Keep
+from lowwater.values.settings import CompressionSettings, LeafSettings, Settings
+from lowwater.values.situation import Situation
+
+policies = st.sampled_from([policy.name for policy in POLICIES])
+settings = st.builds(
+    Settings,
+    compression=st.builds(CompressionSettings, max_view_tokens=st.none() | st.integers(1, 500_000)),
+    leaf=st.builds(
+        LeafSettings,
+        leaf_chunk_tokens=st.integers(1, 50_000),
+        leaf_target_tokens=st.integers(0, 50_000),
+        leaf_budget_headroom_factor=st.floats(0, 1),
+        leaf_skip_reduction_threshold=st.floats(0, 1),
+        context_threshold=st.floats(0, 1),
+    ),
+)
+
+
+def helps(now: Situation) -> bool:
+    return any(now.scaled(offer.removes) > 0 for offer in now.proposals)
+
+
+@given(situations(), settings, policies)
+def test_every_decision_is_explained_without_a_number_that_is_none(
+    now: Situation, chosen: Settings, policy: str
+) -> None:
+    decision = decide(now, chosen, policy=policy)
+    assert decision.because.code in CODES
+    assert all(isinstance(fact, str) or isfinite(fact) for fact in decision.because.facts.values())
+    assert not sentence(decision.because).startswith(decision.because.code)
+    assert not re.search(r"\b(nan|inf)\b", explain(decision, scale=now.scale))
+
+
+@given(situations(), settings, policies)
+def test_a_decision_survives_the_store(now: Situation, chosen: Settings, policy: str) -> None:
+    decision = decide(now, chosen, policy=policy)
+    assert json.decode(json.encode(decision), type=Decision) == decision
+
+
+@given(situations(), settings, policies)
+def test_decisions_are_deterministic(now: Situation, chosen: Settings, policy: str) -> None:
+    again = json.decode(json.encode(replace(now, scale=1.0, growth=0.0)), type=Situation)
+    assert decide(again, chosen, policy=policy) == decide(replace(now, scale=1.0), chosen, policy=policy)
+
+
+@given(situations(), policies, st.booleans())
+def test_disabled_never_compacts(now: Situation, policy: str, forced: bool) -> None:
+    off = Settings(compression=CompressionSettings(enabled=False))
+    assert isinstance(decide(replace(now, forced=forced), off, policy=policy), Keep)
+    assert isinstance(decide(replace(now, forced=forced, enabled=False), Settings(), policy=policy), Keep)
+
+
+@given(situations(), settings, policies)
+def test_forced_with_any_proposal_compacts(now: Situation, chosen: Settings, policy: str) -> None:
+    decision = decide(replace(now, forced=True), chosen, policy=policy)
+    assert isinstance(decision, Compact) is bool(now.proposals)
+
+
+@given(situations(), settings, policies)
+def test_at_the_wall_whatever_helps_is_taken(now: Situation, chosen: Settings, policy: str) -> None:
+    now = replace(now, prompt=max(now.prompt, now.limits.wall))
+    assert isinstance(decide(now, chosen, policy=policy), Compact) is helps(now)
+
+
+@given(situations(), settings, policies)
+def test_a_compaction_has_steps_that_are_offered_and_of_use(
+    now: Situation, chosen: Settings, policy: str
+) -> None:
+    decision = decide(now, chosen, policy=policy)
+    if isinstance(decision, Compact):
+        assert decision.proposals
+        assert all(offer in now.proposals for offer in decision.proposals)
+        assert all(now.scaled(offer.removes) > 0 for offer in decision.proposals)
+        assert decision.enough < now.prompt
+
+
+@given(situations(), settings, policies)
+def test_the_tail_is_touched_only_at_the_wall(now: Situation, chosen: Settings, policy: str) -> None:
+    decision = decide(now, chosen, policy=policy)
+    if isinstance(decision, Compact) and now.prompt < now.limits.wall:
+        assert all(offer.mechanism != "summarize_all" for offer in decision.proposals)
+
+
+@given(situations(), settings, policies)
+def test_a_compaction_in_vain_is_not_repeated_at_once(now: Situation, chosen: Settings, policy: str) -> None:
+    """Below the wall the same situation, after a compaction that was given up, is left alone."""
+    decision = decide(now, chosen, policy=policy)
+    if isinstance(decision, Compact) and now.prompt < now.limits.wall:
+        past = after_compaction(now, decision, prompt=None)
+        again = decide(replace(now, past=past), chosen, policy=policy)
+        fresh = now.removes(tuple(o for o in now.proposals if o not in decision.proposals and o.removes > 0))
+        assert isinstance(again, Keep) or fresh >= now.limits.minimum_prune

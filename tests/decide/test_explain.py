@@ -1,0 +1,127 @@
+"""Every decision in words, with its numbers."""
+
+import re
+
+import pytest
+
+from lowwater.decide.explain import explain, sentence
+from lowwater.decide.overrides import decide
+from lowwater.decide.reasons import CODES
+from lowwater.decide.sentences import SENTENCES
+from lowwater.testing.situations import NOON, offer, situation
+from lowwater.values.decision import Compact, Reason
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Past, Situation
+
+SETTINGS = Settings()
+ELIDE, SMALL, SUMMARY = offer("elide", 20_000), offer("elide", 6_000), offer("summarize", 50_000)
+SHORT, LEAF, ALL = offer("elide", 8_000), offer("leaf", 17_600), offer("summarize_all", 90_000)
+COOLING = Past(failures=2, failed_at=NOON)
+STUCK = Past(fruitless=1, floor=69_000, fruitless_at=NOON)
+
+CASES: list[tuple[str, str, Situation]] = [
+    ("disabled", "runway", situation(70_000, enabled=False)),
+    ("policy-never", "never", situation(70_000, SUMMARY)),
+    ("below-threshold", "runway", situation(60_000)),
+    ("below-hygiene", "hygiene", situation(60_000)),
+    ("too-few-messages", "hygiene", situation(110_000, SUMMARY, messages=3)),
+    ("nothing-offered", "runway", situation(70_000)),
+    ("nothing-by-hand", "runway", situation(7_000, forced=True)),
+    ("no-leaf-offered", "guarded", situation(90_000, outside_tail=30_000)),
+    ("prune-alone-too-small", "runway", situation(70_000, SMALL)),
+    ("prune-alone-falls-short", "runway", situation(70_000, SHORT)),
+    ("too-little-raw", "guarded", situation(70_000, outside_tail=9_000)),
+    ("budget-headroom", "guarded", situation(70_000, LEAF, outside_tail=30_000)),
+    ("cache-aware", "guarded", situation(548_000, context=750_000, outside_tail=24_000, has_budget=False)),
+    ("does-not-fit", "runway", situation(112_000)),
+    ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
+    ("cooling-down", "runway", situation(70_000, SUMMARY, past=COOLING)),
+    ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
+    ("wall", "runway", situation(112_000, SUMMARY)),
+    ("wall-into-tail", "runway", situation(170_000, SUMMARY, ALL)),
+    ("summary-due", "threshold", situation(70_000, SUMMARY)),
+    ("prune-suffices", "runway", situation(70_000, ELIDE, SUMMARY)),
+    ("prune-falls-short", "runway", situation(70_000, SHORT, SUMMARY)),
+    ("prune-too-small", "runway", situation(70_000, SMALL, SUMMARY)),
+    ("prune-and-summary", "hermes-classic", situation(70_000, SMALL, SUMMARY)),
+    ("leaf-due", "guarded", situation(90_000, LEAF, outside_tail=30_000, has_budget=False)),
+    ("leaf-pressure", "guarded", situation(90_000, LEAF, outside_tail=30_000)),
+    ("full-sweep", "guarded", situation(100_000, LEAF)),
+    ("cooling-down-prune", "runway", situation(70_000, SHORT, SUMMARY, past=COOLING)),
+]
+
+
+def test_every_code_has_a_sentence_and_a_case_here() -> None:
+    assert set(SENTENCES) == set(CODES)
+    assert [code for code, _, _ in CASES] == list(CODES)
+
+
+@pytest.mark.parametrize(("code", "policy", "now"), CASES, ids=[code for code, _, _ in CASES])
+def test_every_reason_is_a_sentence_with_all_its_numbers(code: str, policy: str, now: Situation) -> None:
+    reason = decide(now, SETTINGS, policy=policy).because
+    assert reason.code == code
+    words = sentence(reason)
+    for name, fact in reason.facts.items():
+        shown = fact if isinstance(fact, str) else f"{fact:,}"
+        assert re.search(rf"(?<![\d,]){re.escape(shown)}(?![\d,]\d)", words), f"{name} is missing: {words}"
+    assert len(re.findall(r"(?<![\w,])\d[\d,]*", words)) == sum(
+        not isinstance(fact, str) for fact in reason.facts.values()
+    ), f"no other numbers: {words}"
+    assert words[0].isupper() or words[0].isdigit()
+    assert words.endswith(".")
+    assert "{" not in words
+
+
+def test_a_prune_reads_like_this() -> None:
+    now = situation(
+        70_000, offer("elide", 22_000, survives=31_500), offer("summarize", 50_000, survives=9_000)
+    )
+    assert explain(decide(now, SETTINGS)) == (
+        "The prompt of 70,000 tokens has reached the threshold of 64,000; pruning alone should leave 48,000, no more "
+        "than the 54,400 it has to get down to, so no summary is needed.\n"
+        "1. Put short placeholders in place of old tool results: about 22,000 tokens less, from message 5 on; 31,500 "
+        "tokens behind that are written to the cache again; no model is called.\n"
+        "2. Replace the messages between the protected start and end by one summary: about 50,000 tokens less, from "
+        "message 5 on; 9,000 tokens behind that are written to the cache again; calls of a model: 1.\n"
+        "Once 54,400 tokens or fewer are left, the remaining steps are skipped."
+    )
+
+
+def test_keeping_is_one_line() -> None:
+    assert explain(decide(situation(60_000), SETTINGS)) == (
+        "The prompt of 60,000 tokens is below the threshold of 64,000."
+    )
+
+
+def test_steps_are_told_in_the_models_tokens() -> None:
+    decision = decide(situation(70_000, SUMMARY, forced=True, scale=1.2), SETTINGS)
+    assert "about 60,000 tokens less" in explain(decision, scale=1.2)
+    assert "about 50,000 tokens less" in explain(decision, scale=float("nan"))
+
+
+def test_where_nothing_is_skipped_nothing_is_said_of_it() -> None:
+    decision = decide(situation(70_000, ELIDE, SUMMARY), SETTINGS, policy="hermes-classic")
+    assert isinstance(decision, Compact)
+    assert "skipped" not in explain(decision)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Reason(code="of-a-later-version", facts={"prompt": 70_000}),
+        Reason(code="below-threshold", facts={"prompt": 70_000}),
+        Reason(code="below-threshold", facts={"prompt": 70_000, "threshold": 1, "more": "yes"}),
+    ],
+    ids=["unknown code", "a fact too few", "a fact too many"],
+)
+def test_a_reason_of_another_version_is_listed_as_it_is(reason: Reason) -> None:
+    assert sentence(reason).startswith(f"{reason.code}: prompt 70,000")
+
+
+def test_a_mechanism_of_another_version_goes_by_its_name() -> None:
+    decision = decide(situation(113_000, offer("native", 50_000)), SETTINGS)
+    assert "1. native: about 50,000 tokens less" in explain(decision)
+
+
+def test_a_single_step_skips_nothing() -> None:
+    assert "skipped" not in explain(decide(situation(70_000, SUMMARY), SETTINGS))
