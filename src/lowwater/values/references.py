@@ -36,7 +36,7 @@ NAME = re.compile(
       | [A-Z][A-Z0-9]+-\d+ | (?<!\.)(?=[A-Z]{0,32}\d)(?=\d{0,32}[A-Z])[A-Z0-9]{5,32}(?!\.\d)    # ABC-12, HAT045
       | [A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+){2,}                           # a-b-c
       )\b
-    | (?<![\w.])(?:\d{4}-\d\d-\d\d | v?\d+(?:[.,:]\d+)+ | \d{3,})(?!\w)   # dates, versions, times, numbers
+    | (?<![\w.])(?:\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)? | v?\d+(?:[.,:]\d+)+ | \d{3,})(?!\w)   # dates, versions, times, numbers
     """,
     re.VERBOSE,
 )
@@ -44,8 +44,9 @@ NAME = re.compile(
 
 _NUMBER = re.compile(r"v?\d[\d.,:-]*")
 _QUOTE = re.compile(r"(?<!\w)(?:\"(\S[^\"\n]{2,78}\S)\"|`(\S[^`\n]{2,78}\S)`|'(\S[^'\n]{2,78}\S)')(?!\w)")
+# Each way begins with its own letters, which is what lets the search skip quickly over all others.
 _ERROR = re.compile(
-    r"(?:Error|Exception)\b|\bFAIL(?:ED|URE)?\b|\bpanic:|\bfatal:|\b[Ee]rror(?:\[\w+\])?:|\bTraceback "
+    r"Error\b|Exception\b|FAIL(?<!\wFAIL)(?:ED|URE)?\b|panic:|fatal:|error(?<!\werror)(?:\[\w+\])?:|Traceback "
 )
 
 

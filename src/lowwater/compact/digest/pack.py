@@ -64,7 +64,7 @@ def choose_names(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> li
                 new.append(offer)
                 said.add(offer.name.text)
                 tokens -= offer.tokens
-        within = {part for offer in new for part in _inside(offer.name.text)}
+        within = {part for offer in new for part in _inside(offer.name.text) if part != offer.name.text}
         chosen += new
         tokens += sum(offer.tokens for offer in chosen if offer.name.text in within)
         chosen = [offer for offer in chosen if offer.name.text not in within]
@@ -89,11 +89,9 @@ def _priced(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> list[Pr
 
 def _inside(name: str) -> Iterator[str]:
     """Yield the words of a name, and what begins or ends it: of `a.b.c`, `a`, `b`, `c`, `a.b` and `b.c`."""
-    if name.isidentifier():
-        return
-    for word in _WORD.finditer(name):
-        yield word[0]
-        if word.start():
+    words = [] if name.isidentifier() else [*_WORD.finditer(name)]
+    if len(words) > 1:
+        for word in words:
+            yield word[0]
             yield name[word.start() :]
-        if word.end() < len(name):
             yield name[: word.end()]
