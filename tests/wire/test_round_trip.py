@@ -183,3 +183,23 @@ def test_the_parts_of_a_chat_message_are_named() -> None:
     assert thought == Thinking(text="hm")
     assert call == ToolCall(id="c1", name="ls", arguments='{"p":"."}')
     assert request.messages[3].results[0].text == "a.txt"
+
+
+def test_what_has_no_form_in_the_other_format_leaves_a_note_and_keeps_the_order() -> None:
+    audio = b'{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"wav"}}]}'
+    refusal = b'{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}'
+    chat = decode_messages([audio, refusal, b'{"role":"user","content":"go on"}'], "openai_chat")
+    crossed = [json.loads(raw) for raw in encode_messages(chat, "anthropic")]
+    assert [message["role"] for message in crossed] == ["user", "assistant", "user"]
+    assert "input_audio" in crossed[0]["content"]
+    assert crossed[1]["content"] == "no"
+
+
+def test_marks_and_unknown_blocks_of_one_format_do_not_reach_the_other() -> None:
+    block = b'{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"container_upload","file_id":"f"}'
+    [crossed] = encode_messages(
+        decode_messages([b'{"role":"user","content":[' + block + b"]}"], "anthropic"), "openai_chat"
+    )
+    assert b"cache_control" not in crossed
+    assert b'"type":"container_upload"' not in crossed
+    assert b"[container_upload: left out" in crossed

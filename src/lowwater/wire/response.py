@@ -5,6 +5,7 @@ from msgspec import Raw, Struct
 from lowwater.errors import BadInput, UnknownFormat
 from lowwater.values.response import Response
 from lowwater.wire.anthropic.decode import decode_message as decode_anthropic
+from lowwater.wire.anthropic.usage import decode_prompt
 from lowwater.wire.anthropic.usage import decode_usage as anthropic_usage
 from lowwater.wire.openai_chat.decode import decode_message as decode_chat
 from lowwater.wire.openai_chat.usage import decode_usage as chat_usage
@@ -45,10 +46,11 @@ def _completion(raw: bytes) -> Response:
         raise BadInput("the chat completion has no choices: there is nothing to record")
     choice = completion.choices[0]
     message = decode_chat(bytes(choice.message), 0)
-    usage = bytes(completion.usage)
+    usage = None if bytes(completion.usage) == b"null" else chat_usage(bytes(completion.usage))
     return Response(
         message=message,
-        usage=None if usage == b"null" else chat_usage(usage),
+        usage=usage,
+        prompt=usage.prompt if usage else 0,
         model=completion.model or "",
         stop=choice.finish_reason or "",
     )
@@ -62,6 +64,7 @@ def _answer(raw: bytes) -> Response:
     return Response(
         message=decode_anthropic(kept, 0),
         usage=None if usage == b"null" else anthropic_usage(usage),
+        prompt=decode_prompt(usage),
         model=answer.model or "",
         stop=answer.stop_reason or "",
     )

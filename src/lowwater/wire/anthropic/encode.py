@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lowwater.errors import BadInput, MalformedMessage
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.wire.crossing import crossed
 from lowwater.wire.reading import fields_of, read_fields, write_array, write_json, write_object
 
 
@@ -15,23 +16,28 @@ def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     A foreign system message has no place in the list; the caller puts it into `system`.
     """
     encoded: list[bytes] = []
-    foreign: list[Message] = []
+    waiting: list[AnyPart] = []
+    role = ""
     for index, message in enumerate(messages):
         wire = message.wire
         if wire is not None and wire.format == "anthropic":
-            encoded.extend(_joined(foreign))
-            foreign = []
+            encoded.extend(_joined(role, waiting))
+            waiting = []
             encoded.append(wire.raw if wire.exact else _edited(message, read_fields(wire.raw)))
             continue
         if message.role in {"system", "developer"}:
             raise MalformedMessage(
                 index, f"a {message.role} message has no place in Anthropic's list: use `system`"
             )
-        if foreign and _role(foreign[-1]) != _role(message):
-            encoded.extend(_joined(foreign))
-            foreign = []
-        foreign.append(message)
-    encoded.extend(_joined(foreign))
+        parts = [crossed(part) for part in message.parts if _has_form(part)]
+        if not parts:
+            continue
+        if waiting and role != _role(message):
+            encoded.extend(_joined(role, waiting))
+            waiting = []
+        role = _role(message)
+        waiting.extend(parts)
+    encoded.extend(_joined(role, waiting))
     return encoded
 
 
@@ -45,22 +51,17 @@ def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
     return write_object(fields)
 
 
-def _joined(messages: Sequence[Message]) -> list[bytes]:
-    """Return foreign messages of one role as one message, results before everything else."""
-    if not messages:
-        return []
-    parts = [part for message in messages for part in message.parts if _has_form(part)]
-    parts.sort(key=lambda part: not isinstance(part, ToolResult))
-    if not parts:
-        return []
-    role = write_json(_role(messages[0]))
-    if len(parts) == 1 and isinstance(parts[0], Text):
-        return [write_object({"role": role, "content": write_json(parts[0].text)})]
-    return [
-        write_object(
-            {"role": role, "content": write_array([encode_part(part, foreign=True) for part in parts])}
-        )
-    ]
+def _joined(role: str, parts: Sequence[AnyPart]) -> list[bytes]:
+    """Return foreign parts of one role as one message, results before everything else; nothing for none."""
+    match parts:
+        case []:
+            return []
+        case [Text(text=text)]:
+            content = write_json(text)
+        case _:
+            ordered = sorted(parts, key=lambda part: not isinstance(part, ToolResult))
+            content = write_array([encode_part(part) for part in ordered])
+    return [write_object({"role": write_json(role), "content": content})]
 
 
 def _role(message: Message) -> str:
@@ -68,20 +69,18 @@ def _role(message: Message) -> str:
 
 
 def _has_form(part: AnyPart) -> bool:
-    """Thinking without a signature and blocks of an unknown type cannot cross from another format."""
+    """Thinking without a signature and empty text cannot be said here."""
     match part:
         case Thinking():
             return bool(part.signature)
-        case Opaque():
-            return False
         case Text():
             return bool(part.text)
         case _:
             return True
 
 
-def encode_part(part: AnyPart, *, foreign: bool = False) -> bytes:
-    """Return one content block; the extra fields of a part that came in another format stay behind."""
+def encode_part(part: AnyPart) -> bytes:
+    """Return one content block."""
     fields: dict[str, bytes]
     match part:
         case Text():
@@ -102,7 +101,7 @@ def encode_part(part: AnyPart, *, foreign: bool = False) -> bytes:
                 "input": _input(part.arguments),
             }
         case ToolResult():
-            fields = _result(part, foreign=foreign)
+            fields = _result(part)
         case Image():
             fields = {"type": b'"image"', "source": write_json(_source(part))}
         case Document():
@@ -111,19 +110,18 @@ def encode_part(part: AnyPart, *, foreign: bool = False) -> bytes:
                 fields["title"] = write_json(part.title)
         case Opaque():
             return part.body.encode()
-    return write_object(fields if foreign else fields | fields_of(part.extra))
+    return write_object(fields | fields_of(part.extra))
 
 
-def _result(result: ToolResult, *, foreign: bool) -> dict[str, bytes]:
+def _result(result: ToolResult) -> dict[str, bytes]:
     fields = {"type": b'"tool_result"', "tool_use_id": write_json(result.call_id)}
-    parts = [part for part in result.parts if not foreign or _has_form(part)]
-    match parts:
-        case []:
+    match result.parts:
+        case ():
             pass
-        case [Text(text=text, extra=b"")]:
+        case (Text(text=text, extra=b""),):
             fields["content"] = write_json(text)
         case _:
-            fields["content"] = write_array([encode_part(part, foreign=foreign) for part in parts])
+            fields["content"] = write_array([encode_part(part) for part in result.parts])
     if result.is_error:
         fields["is_error"] = b"true"
     return fields

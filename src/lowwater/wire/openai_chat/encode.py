@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.wire.crossing import crossed
 from lowwater.wire.reading import fields_of, read_fields, write_array, write_json, write_object
 
 _EMPTY = frozenset({b"null", b'""', b"[]"})
@@ -49,18 +50,20 @@ def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
 
 
 def _foreign(message: Message) -> list[bytes]:
-    encoded = [_tool_message(result) for result in message.results]
-    own = [part for part in message.parts if not isinstance(part, ToolCall | Thinking | ToolResult)]
-    if not (own or message.calls or message.thinking or not encoded):
+    parts = [crossed(part) for part in message.parts]
+    encoded = [_tool_message(part) for part in parts if isinstance(part, ToolResult)]
+    own = [part for part in parts if not isinstance(part, ToolCall | Thinking | ToolResult)]
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    thought = "\n".join(part.text for part in message.thinking if part.text)
+    if encoded and not (own or calls or thought):
         return encoded
     fields = {"role": write_json(message.role), "content": _content(own)}
     if message.name:
         fields["name"] = write_json(message.name)
-    thought = "\n".join(part.text for part in message.thinking if part.text)
     if thought:
         fields["reasoning_content"] = write_json(thought)
-    if message.calls:
-        fields["tool_calls"] = write_array([_call(call) for call in message.calls])
+    if calls:
+        fields["tool_calls"] = write_array([_call(call) for call in calls])
     return [*encoded, write_object(fields)]
 
 

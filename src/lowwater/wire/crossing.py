@@ -1,0 +1,26 @@
+"""What a part becomes when it crosses from one provider's format into another's."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.values.parts import AnyPart, Opaque, ResultPart, Text, ToolResult
+from lowwater.wire.reading import read_json
+
+
+class _Refusal(Struct):
+    refusal: str = ""
+
+
+def crossed(part: AnyPart) -> AnyPart:
+    """Return the part without what only its own format understands; a block of unknown type becomes a note that says so."""
+    if isinstance(part, ToolResult):
+        inner = tuple(_crossed_inside(each) for each in part.parts)
+        return replace(part, parts=inner, extra=b"")
+    return _crossed_inside(part) if isinstance(part, Opaque | Text) else replace(part, extra=b"")
+
+
+def _crossed_inside(part: ResultPart) -> ResultPart:
+    if not isinstance(part, Opaque):
+        return replace(part, extra=b"")
+    said = read_json(part.body.encode(), _Refusal).refusal if part.block == "refusal" else ""
+    return Text(text=said or f"[{part.block}: left out, it has no form in this provider's format]")
