@@ -14,9 +14,9 @@ KINDS = get_args(Kind)
 
 # The first 16 digits of the SHA-256 of seed 7 in the canonical form: a change here changes every recorded figure.
 DIGESTS = {
-    "coding": "",
-    "research": "",
-    "support": "",
+    "coding": "3246a31f75f829ac",
+    "research": "1b943f8ad65fe5b9",
+    "support": "e4fa7d04ad133437",
 }
 
 

@@ -7,6 +7,8 @@ import pytest
 from lowwater.testing.sessions import GeneratedSession, Kind, generate_session
 from lowwater.values.message import Message, texts_of
 
+KINDS_OF_FACT = {"path", "symbol", "error", "number", "id", "rule"}
+
 
 @pytest.fixture(scope="module", params=get_args(Kind))
 def session(request: pytest.FixtureRequest) -> GeneratedSession:
@@ -43,6 +45,6 @@ def test_references_are_many_and_reach_far_back(session: GeneratedSession) -> No
     assert sum(reach > 40 for reach in reaches) > 0.1 * len(reaches)
 
 
-def test_coding_sessions_refer_to_paths_symbols_errors_numbers_and_ids() -> None:
+def test_coding_sessions_refer_to_paths_symbols_errors_numbers_ids_and_rules() -> None:
     session = generate_session("coding", seed=4, turns=400)
-    assert {reference.kind for reference in session.references} == {"path", "symbol", "error", "number", "id"}
+    assert {reference.kind for reference in session.references} == KINDS_OF_FACT

@@ -1,3 +1,4 @@
+import itertools
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def test_every_ledger_folds_and_its_view_is_the_sum_of_its_items(entries: list[E
         assert ledger.view.tokens == sum(item.tokens for item in ledger.view.items)
 
 
-@QUICK
+@settings(max_examples=400, deadline=None)
 @given(ledger_entries())
 def test_every_view_pairs_calls_with_results(entries: list[Entry]) -> None:
     for ledger in folded(entries):
@@ -95,6 +96,10 @@ WANTED = {
     ),
     "back in time": lambda entries: any(
         isinstance(entry, Rewound) and entry.discard_later for entry in entries
+    ),
+    "a compaction while a call is open": lambda entries: any(
+        isinstance(before, Appended) and before.messages[-1].calls and isinstance(after, Compacted)
+        for before, after in itertools.pairwise(entries)
     ),
     "an open call": lambda entries: any(
         isinstance(entry, Appended) and entry.messages[-1].calls for entry in entries

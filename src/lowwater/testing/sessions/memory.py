@@ -25,7 +25,7 @@ class _Fact(Struct, frozen=True, kw_only=True):
 
 
 class Memory:
-    """Facts by kind (path, symbol, error, number, id), noted while a step is made, settled when its messages stand."""
+    """Facts by kind (path, symbol, error, number, id, rule…), noted while a step is made, settled when its messages stand."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw

@@ -105,11 +105,6 @@ _EXTRAS: st.SearchStrategy[Fields] = st.just({}) | st.dictionaries(
 )
 
 
-def json_values() -> st.SearchStrategy[Json]:
-    """Return a strategy for small JSON values, odd numbers included."""
-    return _VALUES
-
-
 def extras() -> st.SearchStrategy[Fields]:
     """Return a strategy for fields nobody has heard of; often there are none."""
     return _EXTRAS

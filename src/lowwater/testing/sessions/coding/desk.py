@@ -69,7 +69,7 @@ class Desk:
             "error": lambda: recall("error", self.lexicon.message()),
             "number": lambda: recall("number", str(self.draw.between(100, 9_000))),
             "id": lambda: recall("id", self.draw.hex(8)),
-            "kept": lambda: self.draw.one(self.rules) if self.rules else self.lexicon.remark(),
+            "kept": self._kept,
             "remark": self.lexicon.remark,
             "rule": lambda: "",
             "day": lambda: f"2026-05-{self.draw.between(4, 28):02}",
@@ -83,6 +83,10 @@ class Desk:
             template = self.draw.one(templates)
         text = self.lexicon.fill(template, known)
         return text[:1].upper() + text[1:]
+
+    def _kept(self) -> str:
+        """Return a rule of the user's that still holds."""
+        return self.memory.note("rule", self.draw.one(self.rules)) if self.rules else self.lexicon.remark()
 
     def _lacks(self, template: str) -> bool:
         """Return whether the template speaks of something as known that was not seen yet."""

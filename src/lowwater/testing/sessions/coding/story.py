@@ -117,7 +117,7 @@ class CodingStory:
 
     def _correction(self) -> str:
         desk = self._desk
-        rule = self._draw.one(desk.rules) if desk.rules else "small steps"
+        rule = desk.memory.note("rule", self._draw.one(desk.rules)) if desk.rules else "small steps"
         return desk.say(talk.CORRECTIONS, rule=rule)
 
     def _rule(self) -> str:
@@ -125,7 +125,7 @@ class CodingStory:
         if not self._draw.chance(0.35):
             return ""
         rule = self._desk.say(talk.RULES)
-        self._desk.rules.append(rule[:1].lower() + rule[1:])
+        self._desk.rules.append(self._desk.memory.note("rule", rule[:1].lower() + rule[1:]))
         return f" {self._draw.one(('Please', 'And', 'Important:', 'Note:'))} {self._desk.rules[-1]}."
 
     def _report(self) -> Tell:

@@ -40,7 +40,7 @@ class ResearchStory:
     def steps(self) -> Iterator[Step]:
         """Yield question after question."""
         rule = self._say(talk.RULES)
-        self._rules.append(rule)
+        self._rules.append(self._memory.note("rule", rule))
         yield Ask(text=self._say(talk.OPENINGS, rule=rule))
         while True:
             yield from self._inquiry()
@@ -59,7 +59,7 @@ class ResearchStory:
     def _next_question(self) -> str:
         question = self._say(talk.FOLLOW_UPS)
         if self._draw.chance(0.25):
-            self._rules.append(self._say(talk.RULES))
+            self._rules.append(self._memory.note("rule", self._say(talk.RULES)))
             question += f" From now on: {self._rules[-1]}"
         return question
 
@@ -192,7 +192,7 @@ class ResearchStory:
             "figure": lambda: recall("figure", f"{draw.between(10, 90)} %"),
             "url": lambda: recall("url", "the overview page"),
             "claim": self._web.paragraph,
-            "kept": lambda: draw.one(self._rules),
+            "kept": lambda: self._memory.note("rule", draw.one(self._rules)),
             "cjk": lambda: cjk.sentence(draw, draw.one(cjk.LANGUAGES)),
         }
         wanted = {

@@ -101,7 +101,7 @@ class SupportStory:
     def _rule(self) -> str:
         if not self._draw.chance(0.05):
             return ""
-        self._rules.append(self._say(talk.LEAD_RULES))
+        self._rules.append(self._memory.note("rule", self._say(talk.LEAD_RULES)))
         return f"\n{self._rules[-1]}"
 
     def _act(self, calls: Sequence[Call]) -> Act:
@@ -130,12 +130,17 @@ class SupportStory:
             "address": lambda: ", ".join(str(line) for line in desk.shop.address().values()),
             "carrier": lambda: order["carrier"],
             "number": lambda: draw.between(5, 60),
-            "kept": lambda: draw.one(self._rules) if self._rules else "look things up before you answer.",
+            "kept": self._kept,
             "outcome": lambda: self._say((talk.OUTCOMES[desk.outcome],)),
             "cjk": lambda: cjk.sentence(draw, draw.one(cjk.LANGUAGES), about=str(order["order_id"])),
         }
         template = draw.one(templates)
         return template.format(**{slot: give() for slot, give in slots.items() if f"{{{slot}}}" in template})
+
+    def _kept(self) -> str:
+        """Return a rule of the lead's that still holds."""
+        standing = self._draw.one(self._rules) if self._rules else "look things up before you answer."
+        return self._memory.note("rule", standing)
 
     def _amount(self) -> str:
         refunds = listed(self._desk.order, "refunds")
