@@ -13,10 +13,11 @@ from lowwater.decide.outcome import after_compaction
 from lowwater.decide.overrides import decide
 from lowwater.decide.policies import POLICIES
 from lowwater.decide.reasons import CODES
-from lowwater.testing.situations import situations
+from lowwater.decide.settled import is_settled
+from lowwater.testing.situations import EDITS, REPLACING, offer, situations
 from lowwater.values.decision import Compact, Decision, Keep
 from lowwater.values.settings import CompressionSettings, LeafSettings, Settings
-from lowwater.values.situation import Situation
+from lowwater.values.situation import Past, Situation
 
 policies = st.sampled_from([policy.name for policy in POLICIES])
 settings = st.builds(
@@ -104,6 +105,26 @@ def test_a_compaction_in_vain_is_not_repeated_at_once(now: Situation, chosen: Se
     decision = decide(now, chosen, policy=policy)
     if isinstance(decision, Compact) and now.prompt < now.limits.wall:
         past = after_compaction(now, decision, prompt=None)
-        again = decide(replace(now, past=past), chosen, policy=policy)
-        fresh = now.removes(tuple(o for o in now.proposals if o not in decision.proposals and o.removes > 0))
-        assert isinstance(again, Keep) or fresh >= now.limits.minimum_prune
+        assert isinstance(decide(replace(now, past=past), chosen, policy=policy), Keep)
+
+
+@given(situations(), settings, policies, st.booleans())
+def test_what_is_settled_without_offers_stands_whatever_is_offered(
+    now: Situation, chosen: Settings, policy: str, forced: bool
+) -> None:
+    now = replace(now, forced=forced)
+    alone = decide(replace(now, proposals=()), chosen, policy=policy)
+    if is_settled(alone):
+        assert decide(now, chosen, policy=policy) == alone
+
+
+@given(situations(), settings, policies)
+def test_what_is_not_settled_without_offers_can_become_a_compaction(
+    now: Situation, chosen: Settings, policy: str
+) -> None:
+    """Else the mechanisms would be asked at every turn for nothing."""
+    if not is_settled(decide(replace(now, proposals=()), chosen, policy=policy)):
+        everything = tuple(offer(name, now.prompt) for name in (*EDITS, *REPLACING))
+        ready = replace(now, proposals=everything, past=Past(), scale=1.0)
+        if now.prompt >= now.limits.minimum_prune:
+            assert isinstance(decide(ready, chosen, policy=policy), Compact)

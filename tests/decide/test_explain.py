@@ -53,7 +53,7 @@ CASES: list[tuple[str, str, Situation]] = [
 
 def test_every_code_has_a_sentence_and_a_case_here() -> None:
     assert set(SENTENCES) == set(CODES)
-    assert [code for code, _, _ in CASES] == list(CODES)
+    assert [*(code for code, _, _ in CASES), "not-smaller"] == list(CODES), "which only the engine can find"
 
 
 @pytest.mark.parametrize(("code", "policy", "now"), CASES, ids=[code for code, _, _ in CASES])
@@ -125,3 +125,10 @@ def test_a_mechanism_of_another_version_goes_by_its_name() -> None:
 
 def test_a_single_step_skips_nothing() -> None:
     assert "skipped" not in explain(decide(situation(70_000, SUMMARY), SETTINGS))
+
+
+def test_what_was_tried_in_vain_says_so() -> None:
+    reason = Reason(code="not-smaller", facts={"prompt": 70_000, "wanted": "summary-due"})
+    assert sentence(reason) == (
+        "What was tried (summary-due) would not have made the prompt of 70,000 tokens smaller, so it stays as it is."
+    )

@@ -92,3 +92,9 @@ def test_e_the_sweep_and_the_early_return_use_the_effective_size() -> None:
     lying = situation(effective_size(90_000, nan), *LEAVES, context=200_000, outside_tail=5_000)
     found = guarded(lying, SETTINGS)
     assert (found.because.code, found.because.facts["assembled"]) == ("too-little-raw", 90_000)
+
+
+def test_e_a_sweep_that_nobody_offers_says_so() -> None:
+    decision = guarded(situation(160_000, context=200_000, outside_tail=5_000), SETTINGS)
+    assert decision.because.code == "nothing-offered"
+    assert decision.because.facts["trigger"] == 150_000

@@ -135,3 +135,8 @@ def test_a_ceiling_above_the_threshold_compacts_down_to_the_target() -> None:
     decision = decide(situation(90_000, *OFFERS), settings, policy="never")
     assert isinstance(decision, Compact)
     assert decision.enough == 54_400
+
+
+def test_by_hand_takes_one_offer_if_all_are_doubtful() -> None:
+    now = situation(9_000, offer("summarize", -5), offer("elide", -9), forced=True)
+    assert steps(decide(now, SETTINGS)) == ["summarize"]

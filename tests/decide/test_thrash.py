@@ -1,6 +1,7 @@
 """No compaction right after one in vain; and then one again (PEERS: anti-thrash never recovers)."""
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater.decide.outcome import after_compaction
 from lowwater.decide.overrides import decide
@@ -84,3 +85,20 @@ def test_a_time_that_is_not_known_leaves_growth() -> None:
 
 def test_what_is_below_the_threshold_says_so_rather() -> None:
     assert decide(stuck(60_000), SETTINGS).because.code == "below-threshold"
+
+
+def test_what_the_policy_would_not_take_is_nothing_new() -> None:
+    """Tool output that `summary-only` never prunes must not make it summarise again and again."""
+    now = situation(72_000, SUMMARY, offer("elide", 30_000), past=stuck().past)
+    assert isinstance(decide(now, SETTINGS, policy="summary-only"), Keep)
+    assert isinstance(decide(now, SETTINGS, policy="runway"), Compact)
+
+
+def test_a_prune_in_vain_while_the_summarizer_cools_down_is_not_repeated() -> None:
+    cooling = Past(failures=1, failed_at=NOON)
+    now = situation(70_000, offer("elide", 8_000), offer("summarize", 50_000), past=cooling)
+    decision = decide(now, SETTINGS)
+    assert isinstance(decision, Compact)
+    given_up = after_compaction(now, decision, prompt=None)
+    again = decide(replace(now, past=given_up), SETTINGS)
+    assert again.because.code == "irreducible"

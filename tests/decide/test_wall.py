@@ -142,3 +142,8 @@ def test_by_hand_at_the_wall_makes_it_fit() -> None:
     assert steps(decide(situation(112_000, *offers, forced=True), SETTINGS)) == ["summarize"]
     assert steps(decide(situation(112_500, *offers, forced=True), SETTINGS)) == ["summarize_all"]
     assert steps(decide(situation(112_000, offers[1], forced=True), SETTINGS)) == ["summarize_all"]
+
+
+def test_by_hand_at_the_wall_spares_the_tail_while_the_middle_is_enough() -> None:
+    offers = (offer("elide", 5_000), offer("shorten", 5_000), offer("summarize", 20_000))
+    assert steps(decide(situation(112_000, *offers, forced=True), SETTINGS)) == ["elide", "summarize"]

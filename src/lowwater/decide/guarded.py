@@ -21,9 +21,12 @@ def _full_sweep(now: Situation, leaf: LeafSettings) -> Decision | None:
     """
     budget = _budget(now)
     trigger = share_of(budget, leaf.context_threshold) if budget else 0
-    plan = useful(now, "leaf", "condense")
-    if not trigger or now.prompt <= trigger or not plan:
+    if not trigger or now.prompt <= trigger:
         return None
+    plan = useful(now, "leaf", "condense")
+    if not plan:
+        reason = because("nothing-offered", prompt=now.prompt, limit="budget's threshold", trigger=trigger)
+        return Keep(because=reason)
     ceiling = share_of(trigger, leaf.leaf_budget_headroom_factor) or trigger
     enough = max(0, min(ceiling, trigger - now.limits.runway))
     reason = because(

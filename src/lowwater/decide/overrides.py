@@ -35,4 +35,5 @@ def _disabled(now: Situation, settings: Settings) -> Keep | None:
 def _unless_held_back(now: Situation, wanted: Decision) -> Decision:
     if isinstance(wanted, Keep):
         return wanted
-    return irreducible(now) or cooling_down(now, wanted) or wanted
+    possible = cooling_down(now, wanted) or wanted
+    return possible if isinstance(possible, Keep) else irreducible(now, possible) or possible

@@ -35,6 +35,8 @@ Code = Literal[
     "leaf-pressure",
     "full-sweep",
     "cooling-down-prune",
+    # having tried in vain
+    "not-smaller",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

@@ -57,4 +57,6 @@ SENTENCES: dict[Code, str] = {
     "{expected}.",
     "cooling-down-prune": f"{_COOLING}; until then only what needs no model is done, which should reclaim {{reclaims}} "
     "of {prompt} tokens and leave {expected}.",
+    "not-smaller": "What was tried ({wanted}) would not have made the prompt of {prompt} tokens smaller, so it stays as "
+    "it is.",
 }
