@@ -43,7 +43,9 @@ class Kept(Struct, kw_only=True):
 
 def head_and_tail(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
     """Return a frame with the start and end of the text around it."""
-    return _largest(lambda size: result.text[:size] + _FRAME + result.text[-size:], len(result.text), result, tokenizer)
+    return _largest(
+        lambda size: result.text[:size] + _FRAME + result.text[-size:], len(result.text), result, tokenizer
+    )
 
 
 def bag_of_names(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
@@ -125,13 +127,20 @@ def measure(ways: dict[str, Shown] = WAYS) -> dict[str, Measured]:
             result = uses[0].result
             known = frozenset(NAME.findall(reading.talk(result.turn + LATER)))
             for way, shown in ways.items():
-                _look(measured[way], half, uses, known, shown, tokenizer)
+                _look(measured[way], half, uses, shown=shown, known=known, tokenizer=tokenizer)
     return measured
 
 
 def _look(
-    measured: Measured, half: str, uses: list[Use], known: frozenset[str], shown: Shown, tokenizer: Tokenizer
+    measured: Measured,
+    half: str,
+    uses: list[Use],
+    *,
+    shown: Shown,
+    known: frozenset[str],
+    tokenizer: Tokenizer,
 ) -> None:
+    """Elide the result of these uses, and count which of them are left."""
     result = uses[0].result
     start = perf_counter()
     text = shown(result, known, tokenizer)
@@ -175,7 +184,9 @@ def main() -> int:
     measured = measure()
     print(table(measured))
     digest = measured["digest"]
-    print(f"\n{digest.seconds / digest.characters * 1e6:.2f} s per million characters, {digest.over} placeholders over 16 %")
+    print(
+        f"\n{digest.seconds / digest.characters * 1e6:.2f} s per million characters, {digest.over} placeholders over 16 %"
+    )
     return 0 if digest.kept["report", "all"].share >= WANTED and not digest.over else 1
 
 

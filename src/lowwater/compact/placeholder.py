@@ -2,6 +2,9 @@
 
 import re
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lowwater.compact.digest import digest
 from lowwater.ports import Tokenizer
 from lowwater.values.parts import ToolCall
@@ -23,6 +26,20 @@ _RUN_AGAIN: dict[ToolClass, str] = {
 }
 
 
+class _Frame(Struct, frozen=True, kw_only=True):
+    """The parts of the one line that every placeholder has."""
+
+    tool: str
+    argument: str
+    size: str
+    preview: str
+    back: str
+
+    def __str__(self) -> str:
+        parts = (self.tool, self.argument, self.size, self.preview, self.back)
+        return f"[{' · '.join(part for part in parts if part)}]"
+
+
 def placeholder(
     text: str,
     *,
@@ -36,86 +53,87 @@ def placeholder(
 ) -> str:
     """Return what to show for `text`, the result of `call` in message `number`, or nothing if that is not smaller.
 
-    It is one line, and unless `plain`, a digest. Both together take at most `digest_ratio` and one per cent of the
+    It is one line and, unless `plain`, a digest. Both together take at most `digest_ratio` and one per cent of the
     original's tokens, where the shortest line allows it. `known` names stand elsewhere in the view and are left out.
     """
     whole = tokenizer.count(text)
-    size, back = f"{len(text):,} chars elided", way_back(number, call, offers_recall=offers_recall)
+    frame = _frame(text, number, call, preview=_preview(text, call), offers_recall=offers_recall)
     if plain or digest_ratio <= 0:
-        shown = _frame(call, _argument(call), size, _preview(text, call), back)
+        shown = str(frame)
     else:
         room = int(whole * (digest_ratio + FRAME_SHARE))
-        line = _fitting_frame(text, call, size, back, room, tokenizer)
-        shown = _with_digest(line, text, call, min(room, whole), tokenizer, known)
+        line = _line_within(frame, room, tokenizer)
+        shown = line + _digest_below(line, text, call, room, tokenizer=tokenizer, known=known)
     return shown if tokenizer.count(shown) < whole else ""
 
 
 def repeats(
     text: str, *, number: int, call: ToolCall | None, by: int, how: str = "repeated in", offers_recall: bool
 ) -> str:
-    """Return the line that stands for a result which message `by` has, `how` says in what way."""
-    back = way_back(number, call, offers_recall=offers_recall)
-    return _frame(call, _argument(call), f"{len(text):,} chars elided", f"{how} lw:{by}", back)
+    """Return the line that stands for a result that message `by` makes dispensable; `how` says in what way."""
+    return str(_frame(text, number, call, preview=f"{how} lw:{by}", offers_recall=offers_recall))
 
 
 def way_back(number: int, call: ToolCall | None, *, offers_recall: bool) -> str:
-    """Return how to get an elided result back; the handle is always in it."""
+    """Return how to get an elided result back; its handle is always in it."""
     if offers_recall:
         return f"recall lw:{number}"
     again = _RUN_AGAIN.get(classify(call.name)) if call else None
     return f"{again} · lw:{number}" if again else f"on record as lw:{number}"
 
 
-def _with_digest(
-    line: str, text: str, call: ToolCall | None, room: int, tokenizer: Tokenizer, known: frozenset[str]
-) -> str:
-    """Return the line with as much of a digest below it as there is room for."""
-    tool, subject = (classify(call.name), subject_of(call)) if call else ("other", "")
-    said = known.union(NAME.findall(call.arguments), NAME.findall(line)) if call else known
-    left = room - tokenizer.count(line + "\n")
-    for _ in range(2):
-        names = digest(text, tool=tool, subject=subject, tokens=left, tokenizer=tokenizer, known=said)
-        shown = f"{line}\n{names}" if names else line
-        over = tokenizer.count(shown) - room
-        if over <= 0:
-            return shown
-        left -= over
-    return line
+def _frame(text: str, number: int, call: ToolCall | None, *, preview: str, offers_recall: bool) -> _Frame:
+    return _Frame(
+        tool=_one_line(call.name.rsplit("__", 1)[-1], _ARGUMENT) if call else "tool",
+        argument=_argument(call) if call else "",
+        size=f"{len(text):,} chars elided",
+        preview=preview,
+        back=way_back(number, call, offers_recall=offers_recall),
+    )
 
 
-def _fitting_frame(
-    text: str, call: ToolCall | None, size: str, back: str, room: int, tokenizer: Tokenizer
-) -> str:
+def _line_within(frame: _Frame, room: int, tokenizer: Tokenizer) -> str:
     """Return the fullest line that leaves most of the room to the digest."""
-    argument = _argument(call)
-    line = _frame(call, argument, size, _preview(text, call), back)
-    if tokenizer.count(line) <= room // 8:
+    if tokenizer.count(str(frame)) <= room // 8:
+        return str(frame)
+    line = str(replace(frame, preview=""))
+    if tokenizer.count(line) <= room // 4:
         return line
-    line = _frame(call, argument, size, "", back)
-    return line if tokenizer.count(line) <= room // 4 else _frame(call, "", size, "", back)
+    return str(replace(frame, argument="", preview=""))
 
 
-def _frame(call: ToolCall | None, *parts: str) -> str:
-    tool = _one_line(call.name.rsplit("__", 1)[-1], _ARGUMENT) if call else "tool"
-    return f"[{' · '.join(part for part in (tool, *parts) if part)}]"
+def _digest_below(
+    line: str, text: str, call: ToolCall | None, room: int, *, tokenizer: Tokenizer, known: frozenset[str]
+) -> str:
+    """Return as much of a digest as there is room for below the line, on lines of its own."""
+    tool, subject, arguments = (
+        (classify(call.name), subject_of(call), call.arguments) if call else ("other", "", "")
+    )
+    said = known.union(NAME.findall(arguments), NAME.findall(line))
+    left = room - tokenizer.count(line + "\n")
+    while left > 0:
+        found = digest(text, tool=tool, subject=subject, tokens=left, tokenizer=tokenizer, known=said)
+        over = tokenizer.count(f"{line}\n{found}") - room
+        if not found or over <= 0:
+            return f"\n{found}" if found else ""
+        left -= over
+    return ""
 
 
-def _argument(call: ToolCall | None) -> str:
-    """Return what the call was about, a path by its end, anything else by its start."""
-    if call is None:
-        return ""
+def _argument(call: ToolCall) -> str:
+    """Return what the call was about: a path by its end, anything else by its start."""
     subject = subject_of(call)
-    if "/" in subject and not subject.count(" "):
-        return _one_line(subject, _ARGUMENT, from_end=True)
-    return _one_line(subject, _ARGUMENT)
+    is_path = "/" in subject and not re.search(r"\s", subject[-_ARGUMENT:])
+    return _one_line(subject, _ARGUMENT, from_end=is_path)
 
 
 def _preview(text: str, call: ToolCall | None) -> str:
     """Return the first error line, or the first line unless it is that of a file."""
+    is_file = call is not None and classify(call.name) == "read"
     error = next(error_lines(text), None)
-    if error:
+    if error and not is_file:
         return _one_line(error.text, _PREVIEW)
-    first = None if call and classify(call.name) == "read" else _FIRST.search(text)
+    first = None if is_file else _FIRST.search(text)
     return _one_line(first[0], _PREVIEW) if first else ""
 
 

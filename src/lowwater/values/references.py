@@ -23,7 +23,7 @@ _SUFFIXES = frozenset(
 # Every repetition is either bounded or starts only where a run of its characters starts: no text takes quadratic time.
 NAME = re.compile(
     r"""
-      (?<![\w@.+~/-])(?:https?://)?(?:[\w@.+~-]{0,100}/){1,40}[\w@.+~-]{0,100}\w   # a/b, /a/b, ./a, ~/a, @a/b
+      (?<![\w@.+~/-])(?!(?<=<)/)(?:https?://)?(?:[\w@.+~-]{0,100}/){1,40}[\w@.+~-]{0,100}\w   # a/b, /a/b, ./a, ~/a, @a/b
     | (?<![\w@.+~-])[\w@+-]{1,80}(?:\.[\w+-]{1,40}){0,4}\.(?:"""
     + "|".join(sorted(_SUFFIXES, reverse=True))
     + r""")\b
@@ -42,7 +42,7 @@ NAME = re.compile(
 )
 """Finds paths, identifiers and numbers, without groups: `findall` gives the strings."""
 
-_NUMBER = re.compile(r"v?\d[\d.,:-]*")
+_NUMBER = re.compile(r"v?\d[\d.,:-]*(?:T[\d:]+Z?)?")
 _QUOTE = re.compile(r"(?<!\w)(?:\"(\S[^\"\n]{2,78}\S)\"|`(\S[^`\n]{2,78}\S)`|'(\S[^'\n]{2,78}\S)')(?!\w)")
 # Each way begins with its own letters, which is what lets the search skip quickly over all others.
 _ERROR = re.compile(

@@ -1,6 +1,7 @@
 """What kind of content a tool result is, told from the text itself, the tool's class and what the call was about."""
 
 import re
+from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
@@ -14,13 +15,17 @@ _NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|[ ]?\||[.:] )", re.MULTILINE)
 _JSON = re.compile(r"[\[{]\s*(?:[\"{\[\]}]|-?\d|true\b|false\b|null\b)")
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d+|\+\+\+ [ab]/|Index: )", re.MULTILINE)
 _HIT = re.compile(r"(?:\S{1,300}?[:-])?\d{1,7}[:-]")
-_FILE_AND_LINE = re.compile(r"^([^\s:]{1,300}?)[:-](\d{1,7})[:-]", re.MULTILINE)
+_FILE_AND_LINE = re.compile(
+    r"^(?:([^\s:]{1,300}?):(\d{1,7}):|([^\s:]{1,300}?\.\w{1,8})-(\d{1,7})-)", re.MULTILINE
+)
+_DIFF_HEAD = re.compile(r"^(?:diff --git |index [0-9a-f]+\.\.|--- [ab]/).*$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\[nrt]")
 _PATH = re.compile(r"(?:[-dlrwx@.+]{10}.{1,60} )?\s{0,8}(?:\./|/|~/)?[\w@.+-]+(?:/[\w@.+-]+)*/?$")
 _ROW = re.compile(r"\s*\|.*\|\s*$|[^\t\s][^\t]*\t[^\t]+(?:\t|$)|[^,;{(]{0,60}(?:,[^,;{(]{0,60}){3,}$")
 _CODE = re.compile(
     r"\s*(?:(?:export|async|pub|public|private|protected|static|default|final) )*"
     r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|let|var|import|from|package|return|if|for)\b"
-    r"|\s*(?:[}\])]+[;,]?|//.*|#include .*|\w[\w.]*\(.*\)|.*[;{(\[])\s*$"
+    r"|\s*(?:[}\])]+[;,]?|//.*|#include .*|\w[\w.]*\(.*\)|[\w.*, ]{1,60} :?= \S.*|.*[;{(\[])\s*$"
 )
 _PROSE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|adoc)$", re.IGNORECASE)
 
@@ -39,15 +44,22 @@ def read_content(text: str, *, tool: ToolClass, subject: str) -> Content:
     bare = _NUMBERED.sub("", text) if first else text
     kind = _kind(bare[:_BEGINNING].strip(), tool, subject)
     if kind == "search":
-        bare = _FILE_AND_LINE.sub(r"\1:\2 ", bare)
-    return Content(kind=kind, text=bare, first_line=first)
+        bare = _FILE_AND_LINE.sub(r"\1\3:\2\4 ", bare)
+    elif kind == "diff":
+        bare = _DIFF_HEAD.sub("", bare)
+    return Content(kind=kind, text=_unescaped(bare), first_line=first)
+
+
+def _unescaped(text: str) -> str:
+    """Return `text` without what clings to names and is none of them: escaped white space, and tags that close."""
+    return _ESCAPED.sub("  ", text).replace("</", "< ") if "\\" in text else text.replace("</", "< ")
 
 
 def _first_line(start: str) -> int:
     """Return the number before the first line if the lines are numbered one by one, otherwise 0."""
     lines = [line for line in start.split("\n")[:40] if line.strip()]
     numbers = [int(match[1]) for match in map(_NUMBERED.match, lines) if match]
-    steps = sum(after == before + 1 for before, after in zip(numbers, numbers[1:], strict=False))
+    steps = sum(after == before + 1 for before, after in pairwise(numbers))
     return numbers[0] if numbers and steps >= max(1, 0.7 * (len(lines) - 1)) else 0
 
 

@@ -12,13 +12,15 @@ from lowwater.values.references import NAME, kind_of
 _RUN = re.compile(r"[\w@.+~/:,-]{3,}")
 """A run of the characters that names are made of: no name reaches beyond one."""
 
-_LINE = re.compile(r":\d{1,7}\b")
+_LINE = re.compile(r":\d{1,7}(?!\w)")
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 _ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 _LONGEST = 200
+_NO_NAMES = frozenset({"e.g", "i.e", "N/A", "n/a", "and/or"})
 
-# How often one name in a hundred of this shape was used more than five calls later (see bench/recall.py).
+# Of a hundred names of a shape, how many were used more than five calls later; rounded, and paths raised where that
+# kept more of them (bench/recall.py, on the half of the sessions that is for tuning).
 _WORTH = {
     "absolute": 6.0,
     "camel": 4.0,
@@ -40,18 +42,21 @@ _WORTH = {
     "version": 0.8,
 }
 _WORTH_IN: dict[tuple[Kind, str], float] = {
+    ("diff", "integer"): 0.6,
+    ("json", "date"): 12.0,
     ("json", "id"): 25.0,
     ("json", "integer"): 15.0,
     ("json", "upper"): 10.0,
-    ("json", "date"): 12.0,
+    ("log", "absolute"): 16.0,
     ("log", "integer"): 4.0,
-    ("search", "absolute"): 9.0,
-    ("search", "camel"): 1.5,
-    ("search", "integer"): 0.4,
-    ("search", "pascal"): 3.0,
-    ("diff", "integer"): 0.6,
-    ("prose", "absolute"): 9.0,
+    ("log", "path"): 10.0,
+    ("prose", "absolute"): 20.0,
     ("prose", "integer"): 1.2,
+    ("prose", "path"): 8.0,
+    ("search", "absolute"): 12.0,
+    ("search", "camel"): 1.5,
+    ("search", "integer"): 0.6,
+    ("search", "path"): 6.0,
 }
 
 
@@ -66,43 +71,50 @@ class Name(Struct, frozen=True, kw_only=True):
 def names_in(content: Content, known: Container[str]) -> list[Name]:
     """Return the distinct names in order of their first appearance, without those in `known`."""
     counts: dict[str, int] = {}
-    shown: dict[str, str] = {}
-    with_lines = content.kind in {"search", "log"}
+    located: dict[str, str] = {}
     for run, count in Counter(_RUN.findall(content.text)).items():
         if _may_be_names(run):
-            for name in NAME.findall(run):
+            names = NAME.findall(run)
+            if content.kind in {"search", "log"} and (place := _place(run, names)):
+                located.setdefault(names[0], place)
+            for name in names:
                 counts[name] = counts.get(name, 0) + count
-                if with_lines and name not in shown:
-                    shown[name] = _with_line(name, run)
-    found = [(name, count) for name, count in counts.items() if len(name) <= _LONGEST and name not in known]
+    found = [(name, count) for name, count in counts.items() if _is_wanted(name, known)]
     return [
         Name(
             text=name,
-            shown=shown.get(name, name),
+            shown=located.get(name, name),
             worth=_worth(name, count, position / len(found), content.kind),
         )
         for position, (name, count) in enumerate(found)
     ]
 
 
-def _with_line(name: str, run: str) -> str:
-    """Return a path with the line number that follows it in the run, other names as they are."""
-    if not run.startswith(name) or kind_of(name) != "path":
-        return name
-    line = _LINE.match(run, len(name))
-    return name + line[0] if line else name
+def _place(run: str, names: list[str]) -> str:
+    """Return a path with the line number that follows it, if that is what the run begins with."""
+    if names and run.startswith(names[0]) and kind_of(names[0]) == "path":
+        line = _LINE.match(run, len(names[0]))
+        return run[: line.end()] if line else ""
+    return ""
+
+
+def _is_wanted(name: str, known: Container[str]) -> bool:
+    return len(name) <= _LONGEST and name not in known and name not in _NO_NAMES
 
 
 def _may_be_names(run: str) -> bool:
     """Return False for plain words, which most runs are."""
     word = run.rstrip(".,:-")
-    return not (word.isalpha() and (word.islower() or word.istitle())) and not (word.isdigit() and len(word) < 3)
+    return not (word.isalpha() and (word.islower() or word.istitle())) and not (
+        word.isdigit() and len(word) < 3
+    )
 
 
 def _worth(name: str, count: int, position: float, kind: Kind) -> float:
     shape = _shape(name)
     worth = _WORTH_IN.get((kind, shape)) or _WORTH[shape]
-    return worth * min(count, 12) ** 0.35 * (1.2 - 0.4 * position)
+    often: float = min(count, 12) ** 0.35
+    return worth * often * (1.2 - 0.4 * position)
 
 
 def _shape(name: str) -> str:
@@ -126,10 +138,10 @@ def _path_shape(name: str) -> str:
 def _number_shape(name: str) -> str:
     if name.isdigit():
         return "integer"
-    if "-" in name:
-        return "date"
     if ":" in name:
         return "time"
+    if "-" in name:
+        return "date"
     return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
 
 

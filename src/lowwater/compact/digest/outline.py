@@ -8,19 +8,42 @@ from msgspec import Struct
 from lowwater.compact.digest.content import Content
 from lowwater.values.references import error_lines
 
-_MOST = 400
+_MOST = 2_000
 _WIDTH = 100
 
-_DEFINITION = re.compile(
-    r"^(?P<indent>[ \t]*)(?:(?:export|default|async|pub(?:\(\w+\))?|public|private|protected|static|abstract|final|declare|unsafe)\s+)*"
-    r"(?:(?:def|class|fn|function\*?|interface|struct|enum|trait|type|module|namespace|mod|impl(?:<[^>\n]*>)?)\s+(?P<name>[A-Za-z_$][\w$]*)"
-    r"|func\s+(?:\([^)\n]*\)\s*)?(?P<go>\w+)"
-    r"|(?:const|let|var)\s+(?P<arrow>[A-Za-z_$][\w$]*)\s*(?::[^=\n]{1,80})?=\s*(?:async\s*)?(?:function\b|\([^)\n]*\)\s*(?::[^=\n]{1,60})?=>|\w+\s*=>))",
-    re.MULTILINE,
+_MODIFIERS = (
+    "export|default|async|pub|public|private|protected|internal|static|abstract|override|final|declare|unsafe"
 )
-_HUNK = re.compile(r"^(?:\+\+\+ (?:[ab]/)?(?P<file>\S+)|@@ -\S+ \+(?P<line>\d+)\S* @@(?P<within>.*))$", re.MULTILINE)
+_DEFINES = (
+    "def|class|fn|fun|function|interface|struct|enum|trait|type|module|namespace|mod|impl|object|record"
+)
+_DEFINITION = re.compile(
+    rf"""
+    ^(?P<indent>[ \t]*+)(?:
+      (?:(?:{_MODIFIERS})[ ]+)*+(?:
+          (?:{_DEFINES})\*?[ ]+(?P<name>[A-Za-z_$][\w$]*)
+        | func[ ]+(?:\([^)\n]{{0,80}}\)[ ]*)?(?P<go>\w+)
+        | (?:const|let|var)[ ]+(?P<arrow>[A-Za-z_$][\w$]*)[^=\n]{{0,80}}=[ ]*(?:async[ ]*)?(?:function\b|\(|\w+[ ]*=>)
+        )
+      | (?:(?:public|private|protected|internal)[ ]+)(?:[\w<>\[\],?.]{{1,60}}[ ]+){{0,4}}(?P<method>\w+)\(
+      | (?i:create[ ]+(?:table|view|index|function))[ ]+(?:(?i:if[ ]+not[ ]+exists)[ ]+)?(?P<sql>[\w."]{{1,80}})
+      )
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_DEFINITION_OR_BLOCK = re.compile(_DEFINITION.pattern + r"| (?<=\n\n)(?=[^\n])", re.MULTILINE | re.VERBOSE)
+_NUMBERED_PART = 1_500_000
+"""Beyond it the text has a gap, and lines cannot be counted on."""
+
+BLOCK = 1000
+"""The level of a paragraph of code: named only where there is room left."""
+
+_PLAINLY = re.compile(r"(?:[Ee]rror(?:\[\w+\])?|Exception|panic|fatal):|FAIL|Traceback ")
+_HUNK = re.compile(
+    r"^(?:\+\+\+ (?:[ab]/)?(?P<file>\S+)|@@ -\S+ \+(?P<line>\d+)\S* @@(?P<within>.*))$", re.MULTILINE
+)
 _KEY = re.compile(r"\"([A-Za-z_][\w.-]{0,40})\"\s*:")
-_HEADING = re.compile(r"^(#{1,6}) +(.+?)\s*#*$|^(?P<bold>\*\*[^*\n]{3,60}\*\*:?)$", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6}) +\S.*$|^\*\*[^*\n]{3,60}\*\*:?$", re.MULTILINE)
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -32,7 +55,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 def outline_of(content: Content) -> list[Mark]:
-    """Return the marks of a text in order, at most some hundreds."""
+    """Return the marks of a text in order, at most some thousands."""
     match content.kind:
         case "code":
             marks = _definitions(content)
@@ -52,15 +75,17 @@ def outline_of(content: Content) -> list[Mark]:
 
 
 def _definitions(content: Content) -> Iterator[Mark]:
+    """Yield the definitions; where lines are numbered, with their line, and the paragraphs between them too."""
+    pattern = _DEFINITION_OR_BLOCK if content.first_line else _DEFINITION
     line, counted = content.first_line, 0
-    for match in _DEFINITION.finditer(content.text):
-        name = match["name"] or match["go"] or match["arrow"]
-        label = name
+    for match in pattern.finditer(content.text, 0, _NUMBERED_PART):
+        label = match[match.lastgroup] if match.lastgroup else ""
+        level = len(match["indent"].expandtabs(4)) if label else BLOCK
         if content.first_line:
             line += content.text.count("\n", counted, match.start())
             counted = match.start()
-            label = f"{line} {name}"
-        yield Mark(at=match.start(), label=label, level=len(match["indent"].expandtabs(4)))
+            label = f"{line} {label}".rstrip()
+        yield Mark(at=match.start(), label=label, level=level)
 
 
 def _errors(text: str) -> Iterator[Mark]:
@@ -69,7 +94,7 @@ def _errors(text: str) -> Iterator[Mark]:
         label = _short(line.text)
         if label not in seen:
             seen.add(label)
-            yield Mark(at=line.at, label=label)
+            yield Mark(at=line.at, label=label, level=0 if _PLAINLY.search(label) else 2)
     end = text.rstrip()
     start = end.rfind("\n") + 1
     if end and _short(end[start:]) not in seen:
@@ -81,7 +106,7 @@ def _hunks(text: str) -> Iterator[Mark]:
         if match["file"]:
             yield Mark(at=match.start(), label=match["file"])
         else:
-            yield Mark(at=match.start(), label=f"@{match['line']}{_short(match['within'])}", level=1)
+            yield Mark(at=match.start(), label=f"@{match['line']} {_short(match['within'])}".strip(), level=1)
 
 
 def _keys(text: str) -> Iterator[Mark]:

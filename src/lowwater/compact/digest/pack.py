@@ -64,7 +64,7 @@ def choose_names(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> li
                 new.append(offer)
                 said.add(offer.name.text)
                 tokens -= offer.tokens
-        within = {part for offer in new for part in _inside(offer.name.text) if part != offer.name.text}
+        within = {part for offer in new for part in _inside(offer.name.shown) if part != offer.name.text}
         chosen += new
         tokens += sum(offer.tokens for offer in chosen if offer.name.text in within)
         chosen = [offer for offer in chosen if offer.name.text not in within]
