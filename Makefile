@@ -3,13 +3,14 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto
 
-.PHONY: help demo test test-full lint types contracts bench fix lock clean
+.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
-	@echo "make bench       the figures in bench/README.md, measured again"
+	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
+	@echo "                 bench-summary, bench-hermes)"
 	@echo "make fix         format and repair what the linter can"
 
 .venv/ready: pyproject.toml constraints.txt tools/setup.sh
@@ -36,6 +37,9 @@ contracts: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m bench
+
+bench-counting bench-recall bench-summary bench-hermes: bench-%: .venv/ready
+	$(BIN)/python -m bench.$*
 
 fix: .venv/ready
 	$(BIN)/ruff check --fix .
