@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     environment = {"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 

@@ -93,7 +93,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, content: bytes, says: str) ->
 
 
 def test_the_real_command_reads_standard_input_and_fails_in_one_line() -> None:
-    command = [Path(sys.executable).with_name("lowwater"), "inspect", "-"]
+    command = [str(Path(sys.executable).with_name("lowwater")), "inspect", "-"]
     good = subprocess.run(
         [*command, "--json"], input=b'[{"role":"user","content":"hi"}]', capture_output=True, check=True
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from lowwater.testing.strategies import transcripts
 from lowwater.values.groups import groups, legal_cuts, turns, unpaired
-from lowwater.values.message import Message
+from lowwater.values.message import Format, Message
 from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
 from lowwater.wire.formats import decode_messages
 
@@ -65,10 +65,10 @@ def test_a_turn_is_what_led_to_an_answer_and_the_answer() -> None:
 
 
 @pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
-def test_either_side_of_every_cut_is_paired(format: str) -> None:
+def test_either_side_of_every_cut_is_paired(format: Format) -> None:
     @given(transcripts(format=format))
     def check(raws: list[bytes]) -> None:
-        messages = decode_messages(raws, format)  # type: ignore[arg-type]  # the parameter's literals
+        messages = decode_messages(raws, format)
         assert sum(len(span) for span in groups(messages)) == len(messages)
         for cut in legal_cuts(messages):
             assert not unpaired(messages[:cut]).results

@@ -41,6 +41,8 @@ DEFAULTS: dict[str, Any] = {
     "compression.summary_min_tokens": 2_000,
     "compression.summary_max_tokens": 12_000,
     "compression.summary_context_share": 0.05,
+    "compression.weak_summaries": "accept",
+    "compression.competing_summaries": False,
     "tool_results.elide_limit_chars": 600,
     "tool_results.never_prune": ("clarify", "memory", "skill_view", "todo"),
     "tool_results.digest_ratio": 0.15,
