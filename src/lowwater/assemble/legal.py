@@ -1,66 +1,110 @@
-"""Making a list of messages legal, and refusing what cannot be (SPEC C4)."""
+"""Making a list of messages legal, and refusing what cannot be (SPEC C4).
+
+Both providers want every result right behind the message that calls for it, and one result for every call.
+"""
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from lowwater.errors import IllegalView
-from lowwater.values.groups import unpaired
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Text, ToolResult
 
 STUB = "[no result was recorded for this call]"
 
 
+class _Broken(Struct, frozen=True, kw_only=True):
+    """What is out of place in a list of messages."""
+
+    misplaced: dict[int, list[int]]
+    """Results that do not stand right behind their call, by message and part."""
+    behind: dict[int, list[ToolResult]]
+    """What has to stand behind a message that calls for it and does not: results found later, and stubs."""
+
+
 def mend(messages: Sequence[Message]) -> list[Message]:
-    """Drop results without a call and answer calls without a result by a stub; paired messages pass untouched."""
-    broken = unpaired(messages)
-    if not broken.calls and not broken.results:
-        return list(messages)
-    orphans = {(index, call_id) for index, call_id in broken.results}
-    open_calls: dict[int, list[str]] = {}
-    for index, call_id in broken.calls:
-        open_calls.setdefault(index, []).append(call_id)
+    """Drop results without a call, bring late ones to their call, answer the other calls by a stub.
+
+    Messages that are in order pass untouched.
+    """
+    broken = _find_broken(messages)
     mended: list[Message] = []
+    missing: list[ToolResult] = []
     for index, message in enumerate(messages):
-        kept = _without_orphans(message, index, orphans)
+        kept = _without(message, broken.misplaced.get(index, ()))
+        if missing and kept is not None and kept.role == "user" and kept.results:
+            kept, missing = kept.with_parts((*missing, *kept.parts)), []
+        if missing:
+            mended.append(_answer(missing, messages))
         if kept is not None:
             mended.append(kept)
-        if index in open_calls:
-            mended.append(_stubs(message, open_calls[index]))
-    return mended
+        missing = broken.behind.get(index, [])
+    return [*mended, _answer(missing, messages)] if missing else mended
 
 
 def refuse_illegal(messages: Sequence[Message]) -> None:
-    """Raise IllegalView unless every call has its result right behind it and every result its call before it."""
-    broken = unpaired(messages)
-    if broken.results:
-        index, call_id = broken.results[0]
-        raise IllegalView(
-            f"message {index} of the view answers call {call_id!r}, which does not come before it"
-        )
-    if broken.calls:
-        index, call_id = broken.calls[0]
-        raise IllegalView(f"message {index} of the view calls {call_id!r}, which is never answered")
-    if not messages:
-        raise IllegalView("the view is empty: append a message first")
+    """Raise IllegalView unless there is something to answer and every call and result stands where it must."""
     if all(message.role in {"system", "developer"} for message in messages):
-        raise IllegalView("the view holds only instructions: append a user message first")
+        what = "holds only instructions" if messages else "is empty"
+        raise IllegalView(f"the view {what}: append a user message first")
+    for index, message in enumerate(messages):
+        ids = [call.id for call in message.calls]
+        if len(set(ids)) < len(ids):
+            raise IllegalView(
+                f"message {index} of the view uses the id of a call twice: give each call its own"
+            )
+    broken = _find_broken(messages)
+    for index, at in broken.misplaced.items():
+        result = messages[index].parts[at[0]]
+        assert isinstance(result, ToolResult)
+        raise IllegalView(
+            f"message {index} of the view answers call {result.call_id!r}, which no message right before it makes"
+        )
+    for index, answers in broken.behind.items():
+        raise IllegalView(
+            f"message {index} of the view calls {answers[0].call_id!r}, which is not answered right behind it"
+        )
 
 
-def _without_orphans(message: Message, index: int, orphans: set[tuple[int, str]]) -> Message | None:
-    if not any((index, result.call_id) in orphans for result in message.results):
+def _find_broken(messages: Sequence[Message]) -> _Broken:
+    misplaced: dict[int, list[int]] = {}
+    behind: dict[int, list[ToolResult]] = {}
+    calling: dict[str, int] = {}
+    group = -1
+    for index, message in enumerate(messages):
+        answers = False
+        for at, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                answers = True
+                caller = calling.pop(part.call_id, None)
+                if caller is None or caller != group:
+                    misplaced.setdefault(index, []).append(at)
+                if caller is not None and caller != group:
+                    behind.setdefault(caller, []).append(part)
+        group = group if answers and message.role != "assistant" else -1
+        for call in message.calls:
+            if call.id in calling:
+                behind.setdefault(calling[call.id], []).append(_stub(call.id))
+            calling[call.id] = group = index
+    for call_id, index in calling.items():
+        behind.setdefault(index, []).append(_stub(call_id))
+    return _Broken(misplaced=misplaced, behind=behind)
+
+
+def _stub(call_id: str) -> ToolResult:
+    return ToolResult(call_id=call_id, parts=(Text(text=STUB),), is_error=True)
+
+
+def _without(message: Message, misplaced: Sequence[int]) -> Message | None:
+    """Return the message without some of its parts; None if that leaves nothing of it."""
+    if not misplaced:
         return message
-    parts: list[AnyPart] = [
-        part
-        for part in message.parts
-        if not isinstance(part, ToolResult) or (index, part.call_id) not in orphans
-    ]
+    parts: list[AnyPart] = [part for at, part in enumerate(message.parts) if at not in misplaced]
     return message.with_parts(parts) if parts else None
 
 
-def _stubs(message: Message, call_ids: Sequence[str]) -> Message:
-    """Return the answer to open calls, in the form the conversation's format gives results."""
-    anthropic = message.wire is not None and message.wire.format == "anthropic"
-    parts = tuple(
-        ToolResult(call_id=call_id, parts=(Text(text=STUB),), is_error=True) for call_id in call_ids
-    )
-    return Message(role="user" if anthropic else "tool", parts=parts)
+def _answer(results: Sequence[ToolResult], messages: Sequence[Message]) -> Message:
+    """Return results as a message of the conversation's format."""
+    format = next((message.wire.format for message in messages if message.wire is not None), None)
+    return Message(role="user" if format == "anthropic" else "tool", parts=tuple(results))

@@ -2,51 +2,76 @@
 
 from collections.abc import Sequence
 
+from lowwater.compact.digest import digest
 from lowwater.compact.elide import replace_results
-from lowwater.compact.making import Making, Result, calls_in, is_protected, part_tokens, results_in
+from lowwater.compact.making import Making
 from lowwater.compact.offer import offer
 from lowwater.compact.placeholder import repeats
+from lowwater.compact.results import Result, calls_in, results_in
 from lowwater.compact.superseded import Superseded, find_superseded
 from lowwater.compact.zones import Zones
 from lowwater.values.proposal import Proposal, Target
-from lowwater.values.view import Edited, Item, Original
+from lowwater.values.tools import subject_of
+from lowwater.values.view import Item
 
 NAME = "dedupe"
-_LEAVES = 0.03
+_LINE = 35
+"""Tokens of the line that points to another message."""
 
 
-def propose(items: Sequence[Item], zones: Zones, making: Making) -> Proposal | None:
-    """Offer the results in the middle that a later result, in the tail too, makes dispensable."""
+def propose(
+    items: Sequence[Item], zones: Zones, results: Sequence[Result], making: Making
+) -> Proposal | None:
+    """Offer those of `results`, all of the view, that lie in the middle and that a later one makes dispensable."""
+    middle = zones.middle
     targets: list[Target] = []
-    for again in _superseded(items, making):
-        item = items[again.result.item]
-        if again.result.item in zones.middle and isinstance(item, Original | Edited):
-            tokens = part_tokens(item, again.result.part)
-            targets.append(Target(item=again.result.item, path=again.result.path, tokens=tokens))
-    return offer(NAME, items, targets, leaves=_LEAVES)
+    left = 0
+    for again in _superseded(results, making):
+        result, stays = again.result, _LINE + _digest_tokens(again, making)
+        if result.item in middle and stays < result.tokens:
+            targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
+            left += stays
+    return offer(NAME, items, targets, left=left)
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
-    """Return the items with repeated results replaced by the name of the message that has them."""
-    found = {(again.result.item, again.result.path): again for again in _superseded(items, making)}
+    """Return the items with the proposal's results replaced by the name of the message that has them.
+
+    What a later change made stale stands nowhere else, and leaves a digest.
+    """
+    results = results_in(items, range(len(items)), calls_in(items))
+    found = {again.result.place: again for again in _superseded(results, making)}
 
     def text_for(result: Result) -> str:
-        again = found.get((result.item, result.path))
-        if again is None:
-            return ""
-        return repeats(
-            result.part.text,
-            number=result.number,
-            call=result.call,
-            by=again.by,
-            how=again.how,
-            offers_recall=making.offers_recall,
-        )
+        again = found.get(result.place)
+        return "" if again is None else _pointer(again, making)
 
     return replace_results(items, proposal, making, text_for)
 
 
-def _superseded(items: Sequence[Item], making: Making) -> list[Superseded]:
-    results = results_in(items, range(len(items)), calls_in(items))
-    usable = [result for result in results if not is_protected(result.tool, making.preset)]
+def _superseded(results: Sequence[Result], making: Making) -> list[Superseded]:
+    usable = [result for result in results if not making.preset.protects(result.tool)]
     return find_superseded(usable, making.preset.elide_limit_chars)
+
+
+def _pointer(again: Superseded, making: Making) -> str:
+    result, tokens = again.result, _digest_tokens(again, making)
+    line = repeats(
+        result.text,
+        number=result.number,
+        call=result.call,
+        by=again.by,
+        how=again.how,
+        offers_recall=making.offers_recall,
+    )
+    if tokens <= 0:
+        return line
+    subject = subject_of(result.call) if result.call else ""
+    names = digest(result.text, tool=result.kind, subject=subject, tokens=tokens, tokenizer=making.tokenizer)
+    return f"{line}\n{names}" if names else line
+
+
+def _digest_tokens(again: Superseded, making: Making) -> int:
+    if again.how != "changed in" or making.preset.plain_placeholders:
+        return 0
+    return int(again.result.tokens * making.digest_ratio)

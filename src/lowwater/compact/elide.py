@@ -1,49 +1,29 @@
 """`elide`: old tool results become placeholders that say what was there and how to get it back (SPEC C1, D, L)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from lowwater.compact.making import Making, Result, calls_in, edit, is_protected, part_tokens, results_in
+from lowwater.compact.making import Making, edit_if_smaller
 from lowwater.compact.offer import offer
-from lowwater.compact.placeholder import placeholder
-from lowwater.compact.superseded import find_superseded
-from lowwater.compact.worth import chance_of_use
-from lowwater.compact.zones import Zones
-from lowwater.values.entries import Edit
-from lowwater.values.parts import Text, ToolResult
+from lowwater.compact.placeholder import FRAME_SHARE, placeholder
+from lowwater.compact.results import Result, calls_in, results_in, text_of
 from lowwater.values.proposal import Proposal, Target
-from lowwater.values.tools import classify
-from lowwater.values.view import Edited, Item, Original
+from lowwater.values.view import Item
 
 NAME = "elide"
-_PLAIN_LEAVES = 0.03
+_LINE, _SHORT_LINE = 45, 25
+"""Tokens of a plain placeholder, and of the line above a digest."""
 
 
-def propose(
-    items: Sequence[Item],
-    zones: Zones,
-    making: Making,
-    *,
-    protect: int,
-    skip: frozenset[tuple[int, tuple[int, ...]]],
-) -> Proposal | None:
-    """Offer every tool result in the middle that is long enough, but for `protect` tokens of those worth most.
-
-    `skip` names the parts, by item and path, that another proposal of the same event already replaces.
-    """
-    preset = making.preset
-    results = [
+def propose(items: Sequence[Item], results: Iterable[Result], making: Making) -> Proposal | None:
+    """Offer those of `results` that are longer than the limit and would get smaller."""
+    going = [
         result
-        for result in results_in(items, zones.middle, calls_in(items))
-        if not is_protected(result.tool, preset) and (result.item, result.path) not in skip
-    ]
-    kept = _kept(items, results, protect, by_value=preset.by_value)
-    targets = [
-        _target(items, result)
         for result in results
-        if id(result) not in kept and len(result.part.text) > preset.elide_limit_chars
+        if len(result.text) > making.preset.elide_limit_chars
+        and expected_size(result, making) < result.tokens
     ]
-    leaves = _PLAIN_LEAVES if preset.plain_placeholders else making.digest_ratio + 0.01
-    return offer(NAME, items, targets, leaves=leaves)
+    targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in going]
+    return offer(NAME, items, targets, left=sum(expected_size(result, making) for result in going))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
@@ -54,74 +34,34 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
 def replace_results(
     items: Sequence[Item], proposal: Proposal, making: Making, text_for: Callable[[Result], str]
 ) -> list[Item]:
-    """Return the items with each target's content replaced by `text_for` it; an empty text leaves it as it is."""
-    wanted: dict[int, set[tuple[int, ...]]] = {}
-    for target in proposal.targets:
-        wanted.setdefault(target.item, set()).add(target.path)
+    """Return the items with each target's text replaced by `text_for` it; an empty text leaves it as it is."""
+    wanted = {(target.item, target.path) for target in proposal.targets}
     replaced = list(items)
-    for result in results_in(items, sorted(wanted), calls_in(items)):
-        if result.path not in wanted[result.item]:
-            continue
-        text = text_for(result)
+    for result in results_in(items, sorted({item for item, _ in wanted}), calls_in(items)):
+        text = text_for(result) if result.place in wanted else ""
         if text:
-            shown = ToolResult(
-                call_id=result.part.call_id,
-                parts=(Text(text=text),),
-                is_error=result.part.is_error,
-                extra=result.part.extra,
-            )
-            changed = edit(replaced[result.item], [Edit(path=result.path, by=shown)], making.size)
-            if changed.tokens < replaced[result.item].tokens:
-                replaced[result.item] = changed
+            item = replaced[result.item]
+            replaced[result.item] = edit_if_smaller(item, result.shown_as(text), making.size)
     return replaced
 
 
+def expected_size(result: Result, making: Making) -> int:
+    """Return about how many tokens the placeholder of a result will be."""
+    if making.preset.plain_placeholders or making.digest_ratio <= 0:
+        return _LINE
+    return max(_SHORT_LINE, int(result.tokens * (making.digest_ratio + FRAME_SHARE)))
+
+
 def _placeholder(result: Result, making: Making) -> str:
+    """Return the placeholder of what the result said as it came, sized by what is shown of it now."""
+    whole = text_of(result.original)
+    shown = min(1.0, len(result.text) / max(len(whole), 1))
     return placeholder(
-        result.part.text,
+        whole,
         number=result.number,
         call=result.call,
         offers_recall=making.offers_recall,
         tokenizer=making.tokenizer,
-        digest_ratio=making.digest_ratio,
-        plain=making.preset.plain_placeholders,
+        digest_ratio=(making.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
+        plain=making.preset.plain_placeholders or making.digest_ratio <= 0,
     )
-
-
-def _kept(items: Sequence[Item], results: Sequence[Result], protect: int, *, by_value: bool) -> set[int]:
-    """Return the identities of the results that stay: newest first, or worth most per token, up to `protect` tokens."""
-    order = list(reversed(results))
-    if by_value:
-        superseded = {again.result.number for again in find_superseded(results, 1)}
-        ages = _calls_ago(items)
-        order.sort(
-            key=lambda result: (
-                -chance_of_use(
-                    classify(result.tool), ages[result.item], superseded=result.number in superseded
-                )
-            )
-        )
-    kept: set[int] = set()
-    spent = 0
-    for result in order:
-        if spent >= protect:
-            break
-        kept.add(id(result))
-        spent += _target(items, result).tokens
-    return kept
-
-
-def _calls_ago(items: Sequence[Item]) -> Mapping[int, int]:
-    """Return for each item how many calls of the model came after it."""
-    ages: dict[int, int] = {}
-    calls = 0
-    for index in range(len(items) - 1, -1, -1):
-        ages[index] = calls
-        calls += items[index].message.role == "assistant"
-    return ages
-
-
-def _target(items: Sequence[Item], result: Result) -> Target:
-    item = items[result.item]
-    assert isinstance(item, Original | Edited)
-    return Target(item=result.item, path=result.path, tokens=part_tokens(item, result.part))

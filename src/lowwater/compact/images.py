@@ -1,63 +1,85 @@
 """`images`: old pictures and documents become a line that says what was there; bytes count as well as tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
-from lowwater.compact.making import Making, edit, part_tokens
+from lowwater.compact.making import Making, edit_if_smaller
 from lowwater.compact.offer import offer
 from lowwater.compact.placeholder import way_back
+from lowwater.compact.results import Place
+from lowwater.compact.users import newest_user
+from lowwater.compact.weights import is_picture, share_of_tokens
 from lowwater.compact.zones import Zones
 from lowwater.values.entries import Edit
-from lowwater.values.parts import AnyPart, Document, Image, Text
+from lowwater.values.parts import Document, Image, Text, ToolResult
 from lowwater.values.proposal import Proposal, Target
-from lowwater.values.view import Edited, Item, Original, parts_of
+from lowwater.values.view import Item, Summary, parts_of
 
 NAME = "images"
-_LEAVES = 0.02
+_LINE = 25
+"""Tokens of the line that stands for a picture."""
 
 
-def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
-    """Offer every picture and non-text document in the middle, in messages and in tool results."""
+def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> Proposal | None:
+    """Offer every picture and non-text document in the middle, in messages and in tool results that are not to `spare`.
+
+    What the user showed in the newest message stays.
+    """
+    asked = newest_user(items)
     targets: list[Target] = []
-    for index in zones.middle:
-        item = items[index]
-        if isinstance(item, Original | Edited):
-            targets.extend(
-                Target(item=index, path=path, tokens=part_tokens(item, part))
-                for path, part in parts_of(item)
-                if _is_picture(part)
-            )
-    return offer(NAME, items, targets, leaves=_LEAVES)
+    for at in zones.middle:
+        item = items[at]
+        if not _holds_pictures(item):
+            continue
+        for path, part in _pictures(item):
+            tokens = share_of_tokens(item.tokens, item.message.parts, [part])
+            spared = at == asked if len(path) == 1 else (at, path[:1]) in spare
+            if tokens > _LINE and not spared:
+                targets.append(Target(item=at, path=path, tokens=tokens))
+    return offer(NAME, items, targets, left=_LINE * len(targets))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
-    """Return the items with the proposal's pictures replaced."""
+    """Return the items with the proposal's pictures replaced, each only where the line is smaller."""
     kept = list(items)
     for target in proposal.targets:
         item = kept[target.item]
-        assert isinstance(item, Original | Edited)
-        part = dict(parts_of(item)).get(target.path)
-        if part is not None and _is_picture(part):
-            text = Text(text=_line(part, item.number, making))
-            kept[target.item] = edit(item, [Edit(path=target.path, by=text)], making.size)
+        assert not isinstance(item, Summary)
+        part = dict(_pictures(item)).get(target.path)
+        if part is not None:
+            line = Text(text=_line(part, item.number, making))
+            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], making.size)
     return kept
 
 
 def bytes_of(items: Sequence[Item]) -> int:
-    """Return how many bytes of pictures and documents a view carries inline."""
+    """Return how many bytes of a request are pictures and documents that a view carries inline."""
     return sum(
         len(part.data)
         for item in items
-        for _, part in parts_of(item)
-        if isinstance(part, Image | Document) and part.source == "base64"
+        if _holds_pictures(item)
+        for _, part in _pictures(item)
+        if part.source == "base64"
     )
 
 
-def _is_picture(part: AnyPart) -> bool:
-    return isinstance(part, Image) or (isinstance(part, Document) and part.source != "text")
+def _holds_pictures(item: Item) -> bool:
+    """Tell quickly, for most items hold none."""
+    if item.message.role == "assistant":
+        return False
+    for part in item.message.parts:
+        inside = part.parts if isinstance(part, ToolResult) else (part,)
+        if any(map(is_picture, inside)):
+            return True
+    return False
 
 
-def _line(part: AnyPart, number: int, making: Making) -> str:
-    assert isinstance(part, Image | Document)
+def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
+    for path, part in parts_of(item):
+        if isinstance(part, Image | Document) and is_picture(part):
+            yield path, part
+
+
+def _line(part: Image | Document, number: int, making: Making) -> str:
     size = f"{len(part.data) * 3 // 4:,} bytes" if part.source == "base64" else part.data[:80]
     what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
     back = way_back(number, None, offers_recall=making.offers_recall)

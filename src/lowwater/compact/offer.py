@@ -7,19 +7,18 @@ from lowwater.values.view import Item
 
 
 def offer(
-    mechanism: str, items: Sequence[Item], targets: Sequence[Target], *, leaves: float = 0.0
+    mechanism: str, items: Sequence[Item], targets: Sequence[Target], *, left: int = 0
 ) -> Proposal | None:
-    """Return a proposal to replace `targets`, of which placeholders leave a share of `leaves`; None for nothing."""
-    if not targets:
+    """Return a proposal to replace `targets`, of which `left` tokens stay in all; None if that is no gain."""
+    removes = sum(target.tokens for target in targets) - left
+    if removes <= 0:
         return None
-    gone = sum(target.tokens for target in targets)
     first = min(target.item for target in targets)
-    removes = round(gone * (1 - leaves))
     behind = sum(item.tokens for item in items[first:])
     return Proposal(
         mechanism=mechanism,
         removes=removes,
         first_changed=first,
-        survives=behind - removes,
+        survives=max(0, behind - removes),
         targets=tuple(targets),
     )

@@ -1,4 +1,4 @@
-"""Everything the mechanisms offer for a view, in one pass (SPEC C, D, E)."""
+"""Everything the mechanisms offer for a view, from one reading of it (SPEC C, D, E)."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from lowwater.compact import condense, dedupe, elide, images, reasoning, shorten, summarize
 from lowwater.compact.making import Making
+from lowwater.compact.protection import protected
+from lowwater.compact.results import Result, calls_in, results_in
 from lowwater.compact.zones import Zones, find_zones, smallest_tail
 from lowwater.values.limits import Limits
 from lowwater.values.proposal import Proposal
@@ -49,54 +51,72 @@ def survey(asked: Asked) -> Offers:
         last=compression.protect_last_n,
         tail_tokens=asked.counted(asked.limits.tail),
     )
-    middle = asked.items[zones.middle.start : zones.middle.stop]
+    middle = asked.items[zones.head : zones.tail]
     raw = sum(item.tokens for item in middle if not isinstance(item, Summary))
     return Offers(zones=zones, proposals=(), outside_tail=raw)
 
 
 def propose(asked: Asked) -> Offers:
     """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
-    items, making = asked.items, asked.making
+    asked = replace(asked, items=tuple(asked.items))
     surveyed = survey(asked)
-    zones = surveyed.zones
-    repeated = dedupe.propose(items, zones, making)
-    skip = frozenset((target.item, target.path) for target in repeated.targets) if repeated else frozenset()
-    protect = asked.counted(asked.limits.protected_tool_output)
-    found = [
-        repeated,
-        images.propose(items, zones),
-        reasoning.propose(items, zones),
-        elide.propose(items, zones, making, protect=protect, skip=skip),
-        _summary(asked, zones, summarize.NAME),
-        *_passes(asked, zones),
-        *_at_the_wall(asked, zones),
-    ]
-    return replace(surveyed, proposals=tuple(p for p in found if p is not None))
-
-
-def _passes(asked: Asked, zones: Zones) -> list[Proposal | None]:
-    leaf = asked.settings.leaf
-    return [
-        condense.propose_leaf(
-            asked.items, zones, chunk=leaf.leaf_chunk_tokens, target=leaf.leaf_target_tokens
-        ),
-        condense.propose_condense(asked.items, zones, target=leaf.leaf_target_tokens),
-    ]
-
-
-def _at_the_wall(asked: Asked, zones: Zones) -> list[Proposal | None]:
-    """Offer what is only allowed when nothing else fits: a smaller tail, and outputs inside it shortened."""
-    limit = wall_limit(asked.limits, asked.scale)
-    everything = range(len(asked.items))
-    return [
-        shorten.propose(asked.items, everything, asked.making, limit=limit, spare_protected=False),
-        _summary(asked, smallest_tail(asked.items, zones), EVERYTHING),
-    ]
+    found = [*_edits(asked, surveyed.zones), *_summaries(asked, surveyed.zones)]
+    return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
 
 
 def wall_limit(limits: Limits, scale: float) -> int:
     """Return the largest tool result, in counted tokens, when fitting comes before keeping."""
     return max(500, int(limits.wall / scale) // 8)
+
+
+def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
+    items, making = asked.items, asked.making
+    results = results_in(items, range(len(items)), calls_in(items))
+    repeated = dedupe.propose(items, zones, results, making)
+    replaced = {(target.item, target.path) for target in repeated.targets} if repeated else set()
+    middle = zones.middle
+    outputs = [result for result in results if result.item in middle]
+    prunable = [
+        result
+        for result in outputs
+        if result.place not in replaced and not making.preset.protects(result.tool)
+    ]
+    protect = asked.counted(asked.limits.protected_tool_output)
+    kept = protected(items, prunable, making.preset, tokens=protect)
+    going = [result for result in prunable if result.place not in kept]
+    gone = replaced.union(result.place for result in going)
+    return [
+        repeated,
+        elide.propose(items, going, making),
+        reasoning.propose(items, zones),
+        images.propose(items, zones, spare={result.place for result in outputs} - gone),
+        _shorter(
+            asked, [result for result in results if result.item >= zones.head and result.place not in gone]
+        ),
+    ]
+
+
+def _shorter(asked: Asked, results: Sequence[Result]) -> Proposal | None:
+    """Offer what is only allowed when nothing else fits: outputs shortened, in the tail too.
+
+    Results that are never pruned are offered only when no other is left to shorten.
+    """
+    limit = wall_limit(asked.limits, asked.scale)
+    usual = [result for result in results if not asked.making.preset.protects(result.tool)]
+    return shorten.propose_for(asked.items, usual, asked.making, limit=limit) or shorten.propose_for(
+        asked.items, results, asked.making, limit=limit
+    )
+
+
+def _summaries(asked: Asked, zones: Zones) -> list[Proposal | None]:
+    items, leaf = asked.items, asked.settings.leaf
+    target = asked.counted(leaf.leaf_target_tokens)
+    return [
+        _summary(asked, zones, summarize.NAME),
+        condense.propose_leaf(items, zones, chunk=asked.counted(leaf.leaf_chunk_tokens), target=target),
+        condense.propose_condense(items, zones, target=target),
+        _summary(asked, smallest_tail(items, zones), EVERYTHING),
+    ]
 
 
 def _summary(asked: Asked, zones: Zones, name: str) -> Proposal | None:

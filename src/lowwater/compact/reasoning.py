@@ -1,54 +1,90 @@
 """`reasoning`: old thinking goes; it was for the turn it was thought in.
 
-Thinking that a model binds to its prefix cannot stay behind a change at all, in the tail either.
+The turn that is still running keeps what providers want back: in Anthropic's format the thinking that opened it, in
+others all of it. Thinking that a model binds to its prefix cannot stay behind a change at all, in the tail either.
 """
 
 from collections.abc import Iterable, Sequence
 
-from lowwater.compact.making import Making, edit, part_tokens
+from lowwater.compact.making import Making, edit, edit_if_smaller
 from lowwater.compact.offer import offer
+from lowwater.compact.users import newest_user
+from lowwater.compact.weights import share_of_tokens
 from lowwater.compact.zones import Zones
 from lowwater.values.entries import Edit
-from lowwater.values.parts import Thinking
+from lowwater.values.message import Message
+from lowwater.values.parts import AnyPart, Text, Thinking
 from lowwater.values.proposal import Proposal, Target
-from lowwater.values.view import Edited, Item, Original, parts_of
+from lowwater.values.view import Item, Summary, parts_of
 
 NAME = "reasoning"
 
 
 def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
-    """Offer the thinking in the middle."""
-    return offer(NAME, items, _thinking(items, zones.middle))
+    """Offer the thinking in the middle, but for what the running turn needs."""
+    asked = newest_user(items)
+    opening = next(
+        (
+            at
+            for at in range(0 if asked is None else asked, len(items))
+            if items[at].message.role == "assistant"
+        ),
+        -1,
+    )
+    old = [
+        at
+        for at in zones.middle
+        if asked is None or at < asked or (at != opening and _is_anthropic(items[at].message))
+    ]
+    return offer(NAME, items, _thinking(items, old))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
-    """Return the items without the proposal's thinking."""
-    return _without(items, proposal.targets, making)
+    """Return the items without the proposal's thinking, each only where that makes it smaller."""
+    kept = list(items)
+    for at, edits in _drops(proposal.targets).items():
+        kept[at] = edit_if_smaller(kept[at], edits, making.size)
+    return kept
 
 
 def strip_behind(items: Sequence[Item], first_changed: int, making: Making) -> list[Item]:
     """Return the items without any thinking behind `first_changed`, for models that bind thinking to the prefix."""
-    return _without(items, _thinking(items, range(first_changed, len(items))), making)
-
-
-def _without(items: Sequence[Item], targets: Iterable[Target], making: Making) -> list[Item]:
     kept = list(items)
-    for target in targets:
-        kept[target.item] = edit(kept[target.item], [Edit(path=target.path, by=None)], making.size)
+    for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():
+        kept[at] = edit(kept[at], edits, making.size)
     return kept
 
 
+def _drops(targets: Iterable[Target]) -> dict[int, list[Edit]]:
+    drops: dict[int, list[Edit]] = {}
+    for target in targets:
+        drops.setdefault(target.item, []).append(Edit(path=target.path, by=None))
+    return drops
+
+
 def _thinking(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
-    """Find thinking; a message that is nothing but thinking keeps it, for it may not be left empty."""
+    """Find thinking; a message that says nothing else keeps it, for it may not be left empty."""
     found: list[Target] = []
     for index in indexes:
         item = items[index]
-        if not isinstance(item, Original | Edited):
+        if item.message.role != "assistant" or isinstance(item, Summary):
             continue
-        parts = [(path, part) for path, part in parts_of(item) if len(path) == 1]
-        if all(isinstance(part, Thinking) for _, part in parts):
-            continue
-        for path, part in parts:
-            if isinstance(part, Thinking):
-                found.append(Target(item=index, path=path, tokens=part_tokens(item, part)))
+        if item.message.thinking and any(map(_says_something, item.message.parts)):
+            found.extend(
+                Target(
+                    item=index,
+                    path=path,
+                    tokens=share_of_tokens(item.tokens, item.message.parts, [part]),
+                )
+                for path, part in parts_of(item)
+                if isinstance(part, Thinking)
+            )
     return found
+
+
+def _says_something(part: AnyPart) -> bool:
+    return bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Thinking)
+
+
+def _is_anthropic(message: Message) -> bool:
+    return message.wire is not None and message.wire.format == "anthropic"

@@ -4,86 +4,113 @@ from collections.abc import Iterable, Sequence
 
 from lowwater.compact.digest import digest
 from lowwater.compact.elide import replace_results
-from lowwater.compact.making import Making, Result, calls_in, is_protected, part_tokens, results_in
+from lowwater.compact.making import Making
 from lowwater.compact.offer import offer
+from lowwater.compact.placeholder import way_back
+from lowwater.compact.results import Result, calls_in, results_in, text_of
 from lowwater.ports import Tokenizer
 from lowwater.values.proposal import Proposal, Target
-from lowwater.values.references import references
-from lowwater.values.tools import classify, subject_of
-from lowwater.values.view import Edited, Item, Original
+from lowwater.values.references import error_lines
+from lowwater.values.tools import subject_of
+from lowwater.values.view import Item
 
 NAME = "shorten"
+LEAST = 200
+"""The smallest limit in tokens: below it there is no room for what must be said."""
+
 _HEAD, _TAIL, _ERRORS, _DIGEST = 0.45, 0.25, 0.10, 0.15
+_FRAME = 60
+"""Tokens of the lines between the pieces, and what joining them may add."""
+_LONGEST_ERROR = 300
+_CLOSE = 0.7
+"""Above this share of the limit by estimate, a result is counted."""
 
 
-def propose(
-    items: Sequence[Item], indexes: Iterable[int], making: Making, *, limit: int, spare_protected: bool = True
+def propose(items: Sequence[Item], indexes: Iterable[int], making: Making, *, limit: int) -> Proposal | None:
+    """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
+    results = results_in(items, indexes, calls_in(items))
+    usual = [result for result in results if not making.preset.protects(result.tool)]
+    return propose_for(items, usual, making, limit=limit)
+
+
+def propose_for(
+    items: Sequence[Item], results: Iterable[Result], making: Making, *, limit: int
 ) -> Proposal | None:
-    """Offer the results in these items that are larger than `limit` tokens.
-
-    Results of never-prune tools are spared, unless nothing else lets the view fit.
-    """
+    """Offer those of `results` that are larger than `limit` tokens."""
+    limit = max(limit, LEAST)
     targets: list[Target] = []
-    gone = left = 0
-    for result in results_in(items, indexes, calls_in(items)):
-        item = items[result.item]
-        assert isinstance(item, Original | Edited)
-        tokens = part_tokens(item, result.part)
-        if tokens > limit and not (spare_protected and is_protected(result.tool, making.preset)):
+    for result in results:
+        tokens = making.tokenizer.count(result.text) if result.tokens > limit * _CLOSE else 0
+        if tokens > limit:
             targets.append(Target(item=result.item, path=result.path, tokens=tokens))
-            gone, left = gone + tokens, left + limit
-    return offer(NAME, items, targets, leaves=left / gone if gone else 0.0)
+    return offer(NAME, items, targets, left=limit * len(targets))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making, *, limit: int) -> list[Item]:
-    """Return the items with the proposal's results cut to about `limit` tokens each."""
+    """Return the items with the proposal's results cut to at most `limit` tokens each."""
     return replace_results(items, proposal, making, lambda result: shortened(result, making, limit))
 
 
 def shortened(result: Result, making: Making, limit: int) -> str:
-    """Return head, tail, error lines and a digest of a result within `limit` tokens, and how to get the rest."""
-    text = result.part.text
-    whole = making.tokenizer.count(text)
-    per_token = len(text) / max(whole, 1)
-    head = _whole_lines(text[: int(limit * _HEAD * per_token)], from_end=False)
-    tail = _whole_lines(text[len(text) - int(limit * _TAIL * per_token) :], from_end=True)
+    """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
+
+    Errors and digest are those of the part that was cut, and the handle leads to all of it.
+    """
+    text = text_of(result.original)
+    room = max(limit, LEAST) - _FRAME
+    head = _fitting(text, int(room * _HEAD), making.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * _TAIL), making.tokenizer, from_end=True)
     between = text[len(head) : len(text) - len(tail)]
-    errors = _errors(between, int(limit * _ERRORS), making.tokenizer)
-    kind = classify(result.tool)
-    subject = subject_of(result.call) if result.call else ""
+    errors = _errors(between, int(room * _ERRORS), making.tokenizer)
     outline = digest(
-        between, tool=kind, subject=subject, tokens=int(limit * _DIGEST), tokenizer=making.tokenizer
+        between,
+        tool=result.kind,
+        subject=subject_of(result.call) if result.call else "",
+        tokens=int(room * _DIGEST),
+        tokenizer=making.tokenizer,
     )
-    back = (
-        f"recall lw:{result.number}"
-        if making.offers_recall
-        else f"lw:{result.number}; ask for a part of it instead"
-    )
-    lines = between.count("\n")
-    cut = f"[… {len(between):,} of {len(text):,} characters ({lines:,} lines) left out here · {back} …]"
-    middle = [
-        cut,
-        *(["errors in what was left out:", *errors] if errors else []),
+    lines = [
+        head.rstrip("\n"),
+        _cut(result, between, text, making),
+        *(["errors in what was cut:", *errors] if errors else []),
         *([outline] if outline else []),
+        "[… the end of it:]",
+        tail.lstrip("\n"),
     ]
-    return "\n".join([head, *middle, "[… the end:]", tail])
+    return "\n".join(lines)
+
+
+def _cut(result: Result, between: str, text: str, making: Making) -> str:
+    back = way_back(result.number, result.call, offers_recall=making.offers_recall)
+    lines = between.count("\n")
+    return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
+
+
+def _fitting(text: str, tokens: int, tokenizer: Tokenizer, *, from_end: bool) -> str:
+    """Return as much of the start or end of `text` as fits, in whole lines if that does not lose much of it."""
+    length = min(len(text), tokens * 4)
+    while length > 0:
+        piece = text[-length:] if from_end else text[:length]
+        counted = tokenizer.count(piece)
+        if counted <= tokens:
+            return _whole_lines(piece, from_end=from_end)
+        length = min(length - 1, int(length * tokens / counted))
+    return ""
 
 
 def _whole_lines(text: str, *, from_end: bool) -> str:
-    """Return `text` cut at a line's end, if that does not lose much of it."""
     at = text.find("\n") + 1 if from_end else text.rfind("\n") + 1
-    if at == 0:
-        return text
     cut = text[at:] if from_end else text[:at]
-    return cut if len(cut) > len(text) // 2 else text
+    return cut if at and len(cut) > len(text) // 2 else text
 
 
 def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
-    found: list[str] = []
-    for reference in references(text):
-        if reference.kind == "error" and reference.text not in found:
-            tokens -= tokenizer.count(reference.text) + 1
+    found: dict[str, None] = {}
+    for line in error_lines(text):
+        said = line.text[:_LONGEST_ERROR]
+        if said not in found:
+            tokens -= tokenizer.count(said) + 1
             if tokens < 0:
                 break
-            found.append(reference.text)
-    return found
+            found[said] = None
+    return list(found)

@@ -1,9 +1,11 @@
 """Replacing a span of items by one summary: what to ask for, and what stands there afterwards."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lowwater.compact.making import Making, edit
 from lowwater.compact.summary import frame, unframe
+from lowwater.compact.users import is_framed, newest_user
+from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
 from lowwater.values.groups import Span
 from lowwater.values.message import Message, Role
@@ -16,9 +18,8 @@ from lowwater.values.view import Edited, Item, Original, Summary
 def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
     """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that is no gain."""
     gone = sum(item.tokens for item in items[span.start : span.stop])
-    repeated = newest_user(items)
-    kept = repeated.tokens if repeated is not None and not _user_follows(items, span) else 0
-    removes = gone - min(summary_tokens, gone) - kept
+    repeated = _repeated(items, span)
+    removes = gone - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
     if removes <= 0:
         return None
     behind = sum(item.tokens for item in items[span.stop :])
@@ -35,21 +36,14 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 def request_for(
     items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool
 ) -> SummaryRequest:
-    """Return what to ask a summarizer: the originals of the span, and the summary among them that is to be updated."""
+    """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates."""
     originals: list[tuple[int, Message]] = []
     previous: list[str] = []
     for item in items[span.start : span.stop]:
-        match item:
-            case Original(message=message) if (
-                unframe(message.text) != message.text
-            ):  # written by a compaction elsewhere
-                previous.append(unframe(message.text))
-            case Original():
-                originals.append((item.number, item.message))
-            case Edited():
-                originals.append((item.number, item.original))
-            case Summary():
-                previous.append(unframe(item.message.text))
+        if isinstance(item, Summary) or is_framed(item.message):
+            previous.append(unframe(item.message.text))
+        else:
+            originals.append((item.number, _original(item)))
     newest = newest_user(items)
     return SummaryRequest(
         messages=tuple(message for _, message in originals),
@@ -57,7 +51,7 @@ def request_for(
         max_tokens=max_tokens,
         previous="\n\n".join(previous),
         focus=focus,
-        newest_user=None if newest is None else _whole(newest),
+        newest_user=None if newest is None else _original(_in_person(items[newest])),
         recall=recall,
     )
 
@@ -67,65 +61,66 @@ def replace_span(
 ) -> list[Item]:
     """Return the items with one summary in place of the span.
 
-    If no user message would follow it, the newest one stands right behind it, word for word.
+    If no user message would follow it, the newest one stands right behind it, word for word. Of the messages in the
+    span, the summary's sources are those that stand nowhere else in the view.
     """
-    follows = _user_follows(items, span)
-    newest = None if follows else newest_user(items)
-    repeated = [] if newest is None else [_alone(newest, making)]
-    numbers = set(_numbers(items[span.start : span.stop])) - {item.number for item in repeated}
-    sources = _ranges(numbers)
-    framed = frame(text, user_follows=follows, recall=making.offers_recall, sources=sources)
-    behind = (*repeated, *items[span.stop :])
-    role = _role(items[span.start - 1] if span.start else None, behind[0] if behind else None)
-    message = Message(role=role, parts=(Text(text=framed),))
+    repeated = _repeated(items, span)
+    behind = list(items[span.stop :])
+    if repeated is not None:
+        behind.insert(0, _alone(repeated, making))
+    ahead = items[: span.start]
+    sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(_numbers([*ahead, *behind])))
+    framed = frame(text, user_follows=repeated is None, recall=making.offers_recall, sources=sources)
+    message = Message(role=_role(ahead, behind), parts=(Text(text=framed),))
     summary = Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
-    return [*items[: span.start], summary, *behind]
+    return [*ahead, summary, *behind]
 
 
-def newest_user(items: Sequence[Item]) -> Original | Edited | None:
-    """Return the newest item in which the user says something."""
-    return next(
-        (
-            item
-            for item in reversed(items)
-            if not isinstance(item, Summary) and item.message.role == "user" and item.message.text.strip()
-        ),
-        None,
-    )
-
-
-def _user_follows(items: Sequence[Item], span: Span) -> bool:
-    return newest_user(items[span.stop :]) is not None
+def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
+    """Return the newest message of the user if it does not stand behind the span."""
+    newest = newest_user(items)
+    return None if newest is None or newest >= span.stop else _in_person(items[newest])
 
 
 def _alone(item: Original | Edited, making: Making) -> Original | Edited:
-    """Return a user's message without the tool results it came with, which stay with their calls in the summary."""
-    whole = _whole(item)
-    edits = [Edit(path=(at,), by=None) for at, part in enumerate(whole.parts) if isinstance(part, ToolResult)]
-    if not edits:
-        return (
-            item
-            if isinstance(item, Original)
-            else Original(number=item.number, message=whole, tokens=making.size(whole))
-        )
-    alone = edit(Original(number=item.number, message=whole, tokens=item.tokens), edits, making.size)
-    assert isinstance(alone, Edited)
-    return alone
+    """Return a user's message as it came, without the tool results that stay with their calls in the summary."""
+    original = _original(item)
+    results = [at for at, part in enumerate(original.parts) if isinstance(part, ToolResult)]
+    if not results and isinstance(item, Original):
+        return item
+    whole = Original(number=item.number, message=original, tokens=making.size(original))
+    return edit(whole, [Edit(path=(at,), by=None) for at in results], making.size) if results else whole
 
 
-def _whole(item: Original | Edited) -> Message:
+def _own_tokens(item: Original | Edited) -> int:
+    parts = item.message.parts
+    return share_of_tokens(item.tokens, parts, [part for part in parts if not isinstance(part, ToolResult)])
+
+
+def _original(item: Original | Edited) -> Message:
     return item.original if isinstance(item, Edited) else item.message
 
 
-def _role(before: Item | None, after: Item | None) -> Role:
-    """Return the role that keeps users and assistants alternating where that can be; a conversation starts with a user."""
-    first = before is None or before.message.role in {"system", "developer"}
-    if first or before is None or before.message.role != "user":
-        return "user"
-    return "user" if after is None or after.message.role == "assistant" else "assistant"
+def _in_person(item: Item) -> Original | Edited:
+    assert not isinstance(item, Summary)
+    return item
 
 
-def _numbers(items: Iterable[Item]) -> Iterable[int]:
+def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
+    """Return the role in which users and assistants keep alternating, where there is one.
+
+    Behind tool results that stand in a user's message, the user's role joins the summary to them: a provider that wants
+    the turn to begin with thinking still finds its beginning.
+    """
+    before = ahead[-1].message if ahead else None
+    user_ahead = before is not None and (
+        before.role == "tool" or (before.role == "user" and not before.results)
+    )
+    user_behind = bool(behind) and behind[0].message.role == "user"
+    return "assistant" if user_ahead and user_behind else "user"
+
+
+def _numbers(items: Iterable[Item]) -> Iterator[int]:
     for item in items:
         if isinstance(item, Summary):
             for span in item.sources:

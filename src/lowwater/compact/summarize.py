@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lowwater.compact.spans import offer_span
+from lowwater.compact.users import newest_user
 from lowwater.compact.zones import Zones
 from lowwater.values.groups import Span
 from lowwater.values.proposal import Proposal
@@ -14,14 +15,23 @@ NAME = "summarize"
 def propose(
     items: Sequence[Item], zones: Zones, *, ratio: float, least: int, most: int, name: str = NAME
 ) -> Proposal | None:
-    """Offer to summarise the middle, earlier summaries included; nothing if only such a summary is there."""
-    span = Span(start=zones.head, stop=zones.tail)
-    middle = items[span.start : span.stop]
-    if all(isinstance(item, Summary) for item in middle):
+    """Offer to summarise the middle, earlier summaries included.
+
+    Nothing if all that is there is summarised already, or is the user's newest message, which would be repeated.
+    """
+    asked = newest_user(items)
+    if all(isinstance(items[at], Summary) or at == asked for at in zones.middle):
         return None
+    middle = items[zones.head : zones.tail]
+    span = Span(start=zones.head, stop=zones.tail)
     return offer_span(name, items, span, budget(middle, ratio=ratio, least=least, most=most))
 
 
 def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> int:
-    """Return how long the summary of these items may be: a share of them, within bounds."""
-    return min(max(int(ratio * sum(item.tokens for item in middle)), least), most)
+    """Return how long the summary of these items may be: a share of them, within bounds.
+
+    A summary among them is such a share already and counts in full, so that updating it does not squeeze it each time.
+    """
+    known = sum(item.tokens for item in middle if isinstance(item, Summary))
+    raw = sum(item.tokens for item in middle) - known
+    return min(max(known + int(ratio * raw), least), most)

@@ -1,16 +1,18 @@
-"""Which tool results say again what a later one says: copies, near copies, and reads of a file that changed since."""
+"""Which tool results say again what a later one says: copies, near copies, and reads of a file read or changed since."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.compact.making import Result
-from lowwater.values.tools import classify, path_of
+from lowwater.compact.file_access import FileAccess, file_access
+from lowwater.compact.near_copies import Lines, NearCopies
+from lowwater.compact.results import Result
 
-_NEAR = 0.85
-"""Share of distinct lines two results have in common when one is as good as the other."""
+How = Literal["repeated in", "almost the same in", "read again in", "changed in"]
 
-_PART_WORDS = ("offset", "limit", "line", "range", "start", "end")
+_FAILED = re.compile(r"\s*(?:<\w*error>|(?:error|failed|failure|traceback)\b)", re.IGNORECASE)
 
 
 class Superseded(Struct, frozen=True, kw_only=True):
@@ -18,83 +20,73 @@ class Superseded(Struct, frozen=True, kw_only=True):
 
     result: Result
     by: int
-    """The number of the later message."""
-    how: str
-
-
-class _Access(Struct, frozen=True, kw_only=True):
-    """A later read or change of a file; `part` is what of it was read, empty for all."""
-
-    number: int
-    changed: bool
-    part: str
+    """The number of the later message, which is not superseded itself."""
+    how: How
 
 
 def find_superseded(results: Sequence[Result], least_chars: int) -> list[Superseded]:
-    """Find results of at least `least_chars` that a later one repeats, or whose file was read or written again later."""
+    """Find results of more than `least_chars` that a later one repeats, or whose file was read or changed later.
+
+    Results that failed are never found: a later success does not say what went wrong.
+    """
+    later = _Later()
     found: list[Superseded] = []
-    texts: dict[str, int] = {}
-    files: dict[str, _Access] = {}
-    lines: dict[str, list[tuple[int, frozenset[int]]]] = {}
     for result in reversed(results):
-        text = result.part.text
-        if len(text) >= least_chars and not result.part.is_error:
-            again = _again(result, texts, files, lines.get(result.tool, []))
-            if again is not None:
-                found.append(again)
-            lines.setdefault(result.tool, []).append((result.number, _lines(text)))
-        texts.setdefault(text, result.number)
-        access = _access(result)
-        if access is not None:
-            files.setdefault(path_of(result.call) if result.call else "", access)
+        access = file_access(result.call) if result.call and not result.part.is_error else None
+        again = None
+        if len(result.text) > least_chars and not result.part.is_error:
+            again = later.same(result, access) or later.nearly_same(result)
+        if again is None:
+            later.add(result, access)
+        else:
+            found.append(again)
     found.reverse()
     return found
 
 
-def _again(
-    result: Result,
-    texts: Mapping[str, int],
-    files: Mapping[str, _Access],
-    lines: Sequence[tuple[int, frozenset[int]]],
-) -> Superseded | None:
-    text = result.part.text
-    if text in texts:
-        return Superseded(result=result, by=texts[text], how="repeated in")
-    mine = _access(result)
-    if mine is not None and not mine.changed and result.call is not None:
-        later = files.get(path_of(result.call))
-        if later is not None and (later.changed or later.part in {"", mine.part}):
-            how = "changed in" if later.changed else "read again in"
-            return Superseded(result=result, by=later.number, how=how)
-    near = _near(text, lines)
-    return None if near is None else Superseded(result=result, by=near, how="almost the same in")
+class _File:
+    """What later messages did to a file, the newest of each: reads by the part they read, changes."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, int] = {}
+        self.changed: int | None = None
 
 
-def _access(result: Result) -> _Access | None:
-    """Return the result as an access to a file, if it is one that succeeded."""
-    kind = classify(result.tool)
-    if (
-        result.call is None
-        or kind not in {"read", "write"}
-        or result.part.is_error
-        or not path_of(result.call)
-    ):
-        return None
-    rest = result.call.arguments.replace(path_of(result.call), "")
-    partial = kind == "read" and any(word in rest for word in _PART_WORDS)
-    return _Access(number=result.number, changed=kind == "write", part=rest if partial else "")
+class _Later:
+    """The results behind the one that is looked at, as they can be found again."""
 
+    def __init__(self) -> None:
+        self._texts: dict[str, int] = {}
+        self._near: dict[str, NearCopies] = {}
+        self._files: dict[str, _File] = {}
 
-def _near(text: str, later: Sequence[tuple[int, frozenset[int]]]) -> int | None:
-    if not later:
-        return None
-    mine = _lines(text)
-    for number, lines in later[-64:]:
-        smaller, larger = sorted((len(mine), len(lines)))
-        if smaller >= 4 and smaller / larger >= _NEAR and len(mine & lines) / len(mine | lines) >= _NEAR:
-            return number
-    return None
+    def add(self, result: Result, access: FileAccess | None) -> None:
+        """Take the next result, going backwards; one that is superseded is none to point to."""
+        self._texts.setdefault(result.text, result.number)
+        if access is None or (access.changes and _FAILED.match(result.text)):
+            return
+        for path in access.paths:
+            file = self._files.setdefault(path, _File())
+            if access.changes:
+                file.changed = file.changed or result.number
+            else:
+                file.read.setdefault(access.part, result.number)
 
+    def same(self, result: Result, access: FileAccess | None) -> Superseded | None:
+        """Return the message that has the same text, or a newer state of the same file."""
+        number = self._texts.get(result.text)
+        if number is not None:
+            return Superseded(result=result, by=number, how="repeated in")
+        if access is None or access.changes:
+            return None
+        file = self._files.get(access.paths[0], _File())
+        again = file.read.get("") or file.read.get(access.part)
+        if again:
+            return Superseded(result=result, by=again, how="read again in")
+        return Superseded(result=result, by=file.changed, how="changed in") if file.changed else None
 
-def _lines(text: str) -> frozenset[int]:
-    return frozenset(hash(line.strip()) for line in text.splitlines() if line.strip())
+    def nearly_same(self, result: Result) -> Superseded | None:
+        """Return the message of the same tool that has nearly the same lines; if there is none, remember the lines."""
+        near = self._near.setdefault(result.tool, NearCopies())
+        number = near.find_or_add(Lines(result.number, result.text))
+        return None if number is None else Superseded(result=result, by=number, how="almost the same in")

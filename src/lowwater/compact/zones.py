@@ -5,20 +5,22 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.values.groups import groups
+from lowwater.values.groups import legal_cuts
 from lowwater.values.view import Item, Summary
 
 
 class Zones(Struct, frozen=True, kw_only=True):
-    """Items before `head` and from `tail` on are protected; both fall between groups."""
+    """Items before `head` and from `tail` on are protected; both fall between groups, and `head` is never behind `tail`."""
 
     head: int
     tail: int
+    cuts: tuple[int, ...]
+    """All indexes before which the view may be cut without splitting a group, both ends included."""
 
     @property
     def middle(self) -> range:
         """The indexes of the items between head and tail."""
-        return range(self.head, max(self.head, self.tail))
+        return range(self.head, self.tail)
 
 
 def find_zones(items: Sequence[Item], *, first: int, last: int, tail_tokens: int) -> Zones:
@@ -26,29 +28,31 @@ def find_zones(items: Sequence[Item], *, first: int, last: int, tail_tokens: int
 
     Alignment to groups only ever makes a protected zone larger. A summary is never head: the next one updates it.
     """
-    cuts = [0, *(span.stop for span in groups([item.message for item in items]))]
-    summary = next((index for index, item in enumerate(items) if isinstance(item, Summary)), len(items))
+    cuts = tuple(legal_cuts([item.message for item in items]))
     head = cuts[bisect_left(cuts, min(first, len(items)))]
-    head = min(head, cuts[bisect_right(cuts, summary) - 1])
+    summary = next((at for at in range(head) if isinstance(items[at], Summary)), head)
+    head = _cut_before(cuts, summary)
     tail, spent = len(items), 0
     while tail > head:
         spent += items[tail - 1].tokens
         if spent > tail_tokens and len(items) - tail >= last:
             break
         tail -= 1
-    tail = cuts[bisect_right(cuts, tail) - 1]
-    return Zones(head=head, tail=max(head, tail))
+    return Zones(head=head, tail=max(head, _cut_before(cuts, tail)), cuts=cuts)
 
 
 def smallest_tail(items: Sequence[Item], zones: Zones) -> Zones:
-    """Return the zones at the wall: the tail shrinks to the newest group, and what came after it."""
-    spans = groups([item.message for item in items])
-    newest = next(
-        (
-            span.start
-            for span in reversed(spans)
-            if len(span) > 1 or items[span.start].message.role == "assistant"
-        ),
-        zones.tail,
+    """Return the zones at the wall: the tail shrinks to the newest group and what came behind it.
+
+    Where the assistant has not said anything yet, the newest message is all that stays.
+    """
+    answered = next(
+        (at for at in range(len(items) - 1, -1, -1) if items[at].message.role == "assistant"),
+        len(items) - 1,
     )
-    return Zones(head=zones.head, tail=max(zones.head, zones.tail, newest))
+    newest = _cut_before(zones.cuts, max(0, answered))
+    return Zones(head=zones.head, tail=max(zones.tail, newest), cuts=zones.cuts)
+
+
+def _cut_before(cuts: Sequence[int], index: int) -> int:
+    return cuts[bisect_right(cuts, index) - 1]

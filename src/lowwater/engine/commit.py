@@ -2,75 +2,137 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
-from lowwater.engine.compaction import Result, Work
-from lowwater.engine.state import State
+from lowwater.engine.note import note_in_message, with_note
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import State, Totals
+from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact, Fact, Reason
-from lowwater.values.entries import Compacted
-from lowwater.values.events import Compaction, Skip
+from lowwater.values.entries import Compacted, PreambleChanged
+from lowwater.values.events import Compaction, Event, Skip
 from lowwater.values.situation import Past, Situation
 from lowwater.values.view import Item, stands_of
 
 
-def commit(state: State, result: Result, work: Work, now: Situation, decision: Compact) -> State:
-    """Append what a compaction made of the view; if it made nothing of it, only the attempt is remembered."""
-    past = replace(now, past=_after_summary(now.past, result, now.at))
-    if not result.changed:
+class Acted(Struct, frozen=True, kw_only=True):
+    """The session after a decision was carried out, and what there is to tell."""
+
+    state: State
+    events: tuple[Event, ...]
+
+
+class _Outcome(Struct, frozen=True, kw_only=True):
+    """The view and system prompt that a compaction would leave."""
+
+    items: Sequence[Item]
+    system: bytes
+    preamble_tokens: int
+    first_changed: int
+    noted: bool
+
+
+def commit(
+    state: State, result: Result, setup: Setup, *, work: Work, now: Situation, decision: Compact
+) -> Acted:
+    """Append what a compaction made of the view; if that is not smaller, only the attempt is remembered."""
+    now = replace(now, past=_after_summaries(now.past, result))
+    state = replace(
+        state,
+        standing=state.standing.at(now.at).after(low=result.low, now=now.at),
+        decision=decision,
+    )
+    outcome = _outcome(state, result, work, setup)
+    event = _event(state, result, work, outcome, decision.because)
+    if not result.changed or event.reclaimed <= 0:
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
         skip = Skip(at=now.at, because=Reason(code="not-smaller", facts=facts), prompt=now.prompt)
-        after = after_compaction(past, decision, prompt=None)
-        return replace(state, past=after, events=state.events.append(skip))
-    items = result.items
-    if state.model.binds_thinking:
-        items = tuple(strip_behind(items, result.first_changed, work.making))
-    event = _event(state, result, work, items, at=now.at, because=decision.because)
-    totals = replace(
-        state.totals,
-        compactions=state.totals.compactions + 1,
-        summaries=state.totals.summaries + (result.mode != "prune"),
-        reclaimed=state.totals.reclaimed + event.reclaimed,
+        return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
+    ledger = state.ledger.append(
+        Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
     )
-    entry = Compacted(at=now.at, mechanisms=result.mechanisms, stands=stands_of(items))
-    return replace(
+    view = ledger.view
+    if outcome.system != view.system:
+        preamble = PreambleChanged(
+            at=now.at, system=outcome.system, tools=view.tools, tokens=outcome.preamble_tokens
+        )
+        ledger = ledger.append(preamble)
+    committed = replace(
         state,
-        ledger=state.ledger.append(entry),
-        past=after_compaction(past, decision, prompt=event.after),
-        totals=totals,
-        events=state.events.append(event),
+        ledger=ledger,
+        past=after_compaction(now, decision, prompt=event.after),
+        totals=totals_after(state.totals, event, summaries=result.summaries),
+        last=event,
+        noted=outcome.noted,
+    )
+    return Acted(state=committed, events=(event,))
+
+
+def keep(state: State, because: Reason, now: Situation) -> Acted:
+    """Remember why the view was left as it is."""
+    return Acted(state=state, events=(Skip(at=now.at, because=because, prompt=now.prompt),))
+
+
+def totals_after(totals: Totals, event: Compaction, *, summaries: int) -> Totals:
+    """Return a session's totals after one more compaction."""
+    earliest = totals.earliest_changed
+    return replace(
+        totals,
+        compactions=totals.compactions + 1,
+        prunes=totals.prunes + (not summaries),
+        summaries=totals.summaries + summaries,
+        summary_tokens=totals.summary_tokens + event.summary_tokens,
+        reclaimed=totals.reclaimed + event.reclaimed,
+        earliest_changed=event.first_changed if earliest is None else min(earliest, event.first_changed),
     )
 
 
-def give_up(state: State, because: Reason, now: Situation) -> State:
-    """Remember why the view was left as it is."""
-    return replace(state, events=state.events.append(Skip(at=now.at, because=because, prompt=now.prompt)))
+def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome:
+    """Return the view with the note where one is due, and without thinking that stands behind what changed."""
+    items, view = list(result.items), state.ledger.view
+    system, tokens = view.system, view.preamble_tokens
+    if setup.preset.note_in_system and not state.noted:
+        items, system = note_in_message(items, setup), with_note(system)
+        tokens = setup.size_preamble(system, view.tools)
+    noting = system != view.system or items[:1] != list(result.items[:1])
+    first = 0 if noting else result.first_changed
+    if state.binds_thinking:
+        items = strip_behind(items, first, work.making)
+    return _Outcome(
+        items=items,
+        system=system,
+        preamble_tokens=tokens,
+        first_changed=first,
+        noted=state.noted or noting,
+    )
 
 
-def _event(
-    state: State, result: Result, work: Work, items: Sequence[Item], *, at: float, because: Reason
-) -> Compaction:
-    written = result.judged.written if result.judged else None
+def _event(state: State, result: Result, work: Work, outcome: _Outcome, because: Reason) -> Compaction:
+    grown = outcome.preamble_tokens - state.ledger.view.preamble_tokens
     return Compaction(
-        at=at,
+        at=work.at,
         model=state.model.name,
         mode=result.mode,
         mechanisms=result.mechanisms,
+        phases=result.phases,
+        number=state.totals.compactions + 1,
         because=because,
         before=work.prompt,
-        after=work.size(items),
+        after=work.size(outcome.items) + work.scaled(grown),
         items_before=len(work.asked.items),
-        items_after=len(items),
-        first_changed=result.first_changed,
-        disturbed=round(work.asked.scale * sum(item.tokens for item in items[result.first_changed :])),
-        summary_tokens=work.making.tokenizer.count(written.text) if written else 0,
-        summarizer=written.by if written else "",
+        items_after=len(outcome.items),
+        first_changed=outcome.first_changed,
+        disturbed=work.scaled(tokens_of(outcome.items[outcome.first_changed :])),
+        summary_tokens=result.summary_tokens,
+        summarizer=result.judged.written.by if result.judged else "",
         score=result.judged.verdict.score if result.judged else None,
     )
 
 
-def _after_summary(past: Past, result: Result, at: float) -> Past:
-    for _ in result.failures:
-        past = after_failure(past, at=at)
-    return after_summary(past) if result.judged and not result.failures else past
+def _after_summaries(past: Past, result: Result) -> Past:
+    if result.failed_at is not None:
+        return after_failure(past, at=result.failed_at)
+    return after_summary(past) if result.judged else past

@@ -14,6 +14,8 @@ class Summarize(Struct, frozen=True, kw_only=True):
 
     request: SummaryRequest
     rung: int
+    share: float = 1.0
+    """The part of the turn's remaining time that it may take: those behind it want some too."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -21,6 +23,8 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     kind: FailureKind
     said: str = ""
+    at: float = 0.0
+    """When that was known."""
 
 
 Outcome = Written | Failure

@@ -3,10 +3,14 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.engine.note import without_note
+from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
+from lowwater.engine.thinking import unbind
 from lowwater.errors import BadInput
-from lowwater.values.entries import Checkpointed, Compacted, Rewound
+from lowwater.values.entries import Checkpointed, Compacted, PreambleChanged, Rewound
 from lowwater.values.ledger import Ledger
+from lowwater.values.view import Original
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
@@ -54,13 +58,34 @@ def mark(state: State, name: str, at: float) -> State:
     return replace(state, ledger=state.ledger.append(Checkpointed(at=at, name=name)))
 
 
-def rewind(state: State, to: str | int, *, discard_later: bool, at: float) -> State:
+def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at: float) -> State:
     """Go back to a checkpoint, by name or by position."""
-    known = checkpoints(state.ledger)
-    position = to if isinstance(to, int) else next((c.position for c in known if c.name == to), None)
-    if position is None:
+    position = to if isinstance(to, int) else _position(state.ledger, to)
+    ledger = state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later))
+    then = state.ledger.view_at(position)
+    kept = max(then.shown_numbers(), default=0)
+    moved = (then.system, then.tools) != (ledger.view.system, ledger.view.tools)
+    state = unbind(replace(state, ledger=ledger), after=0 if moved else kept)
+    if state.noted and all(isinstance(item, Original) for item in ledger.view.items):
+        state = _without_note(state, setup, at)
+    return state
+
+
+def _position(ledger: Ledger, name: str) -> int:
+    known = checkpoints(ledger)
+    found = next((checkpoint.position for checkpoint in known if checkpoint.name == name), None)
+    if found is None:
         names = ", ".join(checkpoint.name for checkpoint in known[-5:]) or "none yet"
-        raise BadInput(f"there is no checkpoint {to!r}; the newest are: {names}")
-    return replace(
-        state, ledger=state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later))
-    )
+        raise BadInput(f"there is no checkpoint {name!r}; the newest are: {names}")
+    return found
+
+
+def _without_note(state: State, setup: Setup, at: float) -> State:
+    """Return the session without the note that earlier turns were compacted: they no longer are."""
+    view = state.ledger.view
+    system = without_note(view.system)
+    if system != view.system:
+        tokens = setup.size_preamble(system, view.tools)
+        entry = PreambleChanged(at=at, system=system, tools=view.tools, tokens=tokens)
+        state = unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
+    return replace(state, noted=False)

@@ -7,6 +7,8 @@ from msgspec import Struct
 from lowwater.compact.making import Making
 from lowwater.decide.policies import Policy
 from lowwater.decide.presets import preset_under
+from lowwater.engine.ladder import Ladder, Standing
+from lowwater.engine.state import Route
 from lowwater.ports import Tokenizer
 from lowwater.values.message import Message
 from lowwater.values.model import FallbackChain
@@ -18,6 +20,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """How sessions are run."""
 
     chain: FallbackChain
+    routes: tuple[Route, ...]
+    """Where the models of the chain are, one for each."""
     settings: Settings
     policy: Policy
     tokenizer: Tokenizer
@@ -30,6 +34,16 @@ class Setup(Struct, frozen=True, kw_only=True):
     def preset(self) -> Preset:
         """What the policy asks of the mechanisms, as the settings change it."""
         return preset_under(self.policy.preset, self.settings.tool_results)
+
+    def ladder(self, standing: Standing) -> Ladder:
+        """Return how summaries are asked for by a session that stands there."""
+        compression = self.settings.compression
+        return Ladder(
+            rungs=self.rungs,
+            first=standing.first,
+            competing=compression.competing_summaries,
+            accepts_weak=compression.weak_summaries == "accept",
+        )
 
     def making(self, *, offers_recall: bool) -> Making:
         """Return what the mechanisms need."""

@@ -3,12 +3,15 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.compact.propose import Asked, propose, survey
+from lowwater.compact import shorten
+from lowwater.compact.propose import EVERYTHING, Asked, propose, survey
 from lowwater.decide.auto import auto_threshold
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.values.limits import Limits, derive_limits
 from lowwater.values.situation import Situation
+
+_AT_THE_WALL = frozenset({EVERYTHING, shorten.NAME})
 
 
 class Situated(Struct, frozen=True, kw_only=True):
@@ -47,16 +50,19 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
 
 
 def with_offers(situated: Situated) -> Situated:
-    """Return the situation with everything the mechanisms offer."""
-    proposals = propose(situated.asked).proposals
-    return replace(situated, now=replace(situated.now, proposals=proposals))
+    """Return the situation with everything the mechanisms offer; what reaches into the tail only at the wall."""
+    now = situated.now
+    offers = propose(situated.asked).proposals
+    if now.prompt < now.limits.wall:
+        offers = tuple(offer for offer in offers if offer.mechanism not in _AT_THE_WALL)
+    return replace(situated, now=replace(now, proposals=offers))
 
 
 def limits_for(state: State, setup: Setup) -> Limits:
     """Return the limits of the model in use, or of the smallest of its chain where the policy plans for that (SPEC G)."""
     preset = setup.preset
     others = [model.context_length for model in setup.chain.models] if setup.policy.smallest_context else []
-    context = min([state.context, *others])
+    context = min([state.model.context_length, *others])
     compression = setup.settings.compression
     return derive_limits(
         context,

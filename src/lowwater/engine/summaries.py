@@ -1,66 +1,142 @@
 """The ladder of summarizers: ask, judge, repair, go down a rung (SPEC C, J)."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lowwater.compact.summary import extract, repair, static_marker, validate
+from lowwater.compact.summary import critical_references, extract, repair, static_marker, validate
 from lowwater.engine.effects import Failure, FailureKind, Outcome, Summarize
+from lowwater.engine.ladder import Ladder
 from lowwater.ports import Tokenizer
-from lowwater.values.summaries import Judged, SummaryRequest, Written
+from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
 
 EXTRACTIVE = "extractive"
 MARKER = "marker"
 _TRIES = 2
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
+_NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
+
+
+class Need(Struct, frozen=True, kw_only=True):
+    """A summary that is needed, and by what it is judged."""
+
+    request: SummaryRequest
+    wanted: tuple[Critical, ...]
+    """What it should still say."""
+    replaces: int
+    """Tokens it would stand for."""
+    tokenizer: Tokenizer
+    must: bool
+    """Without it the view does not fit."""
+
+
+def need_for(request: SummaryRequest, *, replaces: int, tokenizer: Tokenizer, must: bool) -> Need:
+    """Return what is needed, with the critical references found once for all who try."""
+    wanted = tuple(critical_references(request))
+    return Need(request=request, wanted=wanted, replaces=replaces, tokenizer=tokenizer, must=must)
+
+
+class Answers(Struct, frozen=True, kw_only=True):
+    """What the rungs came up with so far."""
+
+    judged: tuple[Judged, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    low: bool | None = None
+    """Whether the first rung's answer missed too much before it was repaired; None if it gave none."""
+
+    @property
+    def accepted(self) -> tuple[Judged, ...]:
+        """The answers that may stand for what they replace."""
+        return tuple(judged for judged in self.judged if judged.verdict.accepted)
 
 
 class Obtained(Struct, frozen=True, kw_only=True):
-    """What the ladder came up with, and how often it failed on the way."""
+    """The summary to use, if there is one, and what was learned about the ladder."""
 
     judged: Judged | None
-    failures: tuple[FailureKind, ...] = ()
+    failed_at: float | None = None
+    """When the last summarizer failed, if none of those that were asked had a good one."""
+    low: bool | None = None
 
 
-def obtain(
-    request: SummaryRequest, *, replaces: int, rungs: int, must: bool, tokenizer: Tokenizer
-) -> Generator[Summarize, Outcome, Obtained]:
-    """Return the first summary that is accepted; where one is needed (`must`), a marker rather than none.
+def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, Obtained]:
+    """Return the first summary that is good, or the best if they compete; below the models stands the extractive one.
 
-    An answer that misses too much is repaired if it can be. A failure of access or network never leads to a marker.
+    If none is good, the best there is goes on, or none, as the ladder says; where the view must fit, a marker rather
+    than none. A failure of access or network never leads to a marker.
     """
-    failures: list[FailureKind] = []
-    for rung in range(rungs):
-        for _ in range(_TRIES):
-            outcome = yield Summarize(request=request, rung=rung)
-            if isinstance(outcome, Failure):
-                failures.append(outcome.kind)
-                if outcome.kind in _WORTH_RETRYING:
-                    continue
-                break
-            judged = judge(outcome, request, replaces, tokenizer)
-            if judged.verdict.accepted:
-                return Obtained(judged=judged, failures=tuple(failures))
-            failures.append("failed")
+    answers = Answers()
+    for rung in ladder.asked:
+        answers = yield from _ask(need, ladder, rung, answers)
+        if answers.accepted and not ladder.competing:
             break
-    written = Written(text=extract(request, tokenizer), by=EXTRACTIVE)
-    judged = judge(written, request, replaces, tokenizer)
-    if judged.verdict.accepted:
-        return Obtained(judged=judged, failures=tuple(failures))
-    if must and not set(failures) & {"auth", "network"}:
-        marker = Written(text=static_marker(request), by=MARKER)
-        return Obtained(judged=Judged(written=marker, verdict=judged.verdict), failures=tuple(failures))
-    return Obtained(judged=None, failures=(*failures, "failed"))
+    if answers.accepted:
+        return Obtained(judged=_best(answers.accepted), low=answers.low)
+    extracted = _extracted(need)
+    judged: Judged | None = extracted
+    if not extracted.verdict.accepted:
+        judged = _last_resort(need, ladder, (*answers.judged, extracted), answers.failures)
+    failed_at = max([at, *(failure.at for failure in answers.failures)])
+    done = judged is not None and not ladder.asked
+    return Obtained(judged=judged, failed_at=None if done else failed_at, low=answers.low)
 
 
-def judge(written: Written, request: SummaryRequest, replaces: int, tokenizer: Tokenizer) -> Judged:
-    """Return the summary with the verdict on it, repaired if that makes it acceptable."""
-    verdict = validate(written, request, tokenizer, replaces)
-    if verdict.accepted or not verdict.missing:
-        return Judged(written=written, verdict=verdict)
-    text = repair(written.text, verdict.missing, request.max_tokens, tokenizer)
-    mended = Written(text=text, by=written.by, cut_off=written.cut_off)
-    again = validate(mended, request, tokenizer, replaces)
-    return (
-        Judged(written=mended, verdict=again) if again.accepted else Judged(written=written, verdict=verdict)
-    )
+def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Summarize, Outcome, Answers]:
+    """Ask one summarizer, a second time if that may help."""
+    failures = list(before.failures)
+    for _ in range(_TRIES):
+        share = 1 / (ladder.rungs - rung)
+        outcome = yield Summarize(request=need.request, rung=rung, share=share)
+        if isinstance(outcome, Failure):
+            failures.append(outcome)
+            if outcome.kind in _WORTH_RETRYING:
+                continue
+            break
+        verdict = _verdict(outcome, need)
+        judged = _mended(Judged(written=outcome, verdict=verdict), need)
+        if not judged.verdict.accepted:
+            failures.append(Failure(kind="failed", said=judged.verdict.because.code))
+        low = _is_weak(verdict) if rung == ladder.first else before.low
+        return Answers(judged=(*before.judged, judged), failures=tuple(failures), low=low)
+    return replace(before, failures=tuple(failures))
+
+
+def _extracted(need: Need) -> Judged:
+    written = Written(text=extract(need.request, need.tokenizer), by=EXTRACTIVE)
+    return _mended(Judged(written=written, verdict=_verdict(written, need)), need)
+
+
+def _last_resort(
+    need: Need, ladder: Ladder, candidates: Sequence[Judged], failures: Sequence[Failure]
+) -> Judged | None:
+    """Return what to go on with when nothing is good: the best that only misses too much, a marker, or nothing."""
+    weak = [judged for judged in candidates if _is_weak(judged.verdict)]
+    if weak and ladder.accepts_weak:
+        return _best(weak)
+    if need.must and not {failure.kind for failure in failures} & _NEVER_DROPS_TEXT:
+        marker = Written(text=static_marker(need.request, tokens=need.replaces), by=MARKER)
+        return Judged(written=marker, verdict=_verdict(marker, need))
+    return None
+
+
+def _mended(judged: Judged, need: Need) -> Judged:
+    """Return a summary that missed too much with that appended, if it is good then."""
+    if not _is_weak(judged.verdict):
+        return judged
+    text = repair(judged.written.text, judged.verdict.missing, need.request.max_tokens, need.tokenizer)
+    mended = replace(judged.written, text=text)
+    again = _verdict(mended, need)
+    return Judged(written=mended, verdict=again) if again.accepted else judged
+
+
+def _verdict(written: Written, need: Need) -> Verdict:
+    return validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
+
+
+def _is_weak(verdict: Verdict) -> bool:
+    return verdict.because.code == "references_missing"
+
+
+def _best(judged: Sequence[Judged]) -> Judged:
+    return max(judged, key=lambda each: (each.verdict.score, -len(each.written.text)))

@@ -1,6 +1,6 @@
 """One turn, in order: ingest, count, propose, decide, compact, assemble; and after the answer, account."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,99 +8,108 @@ from msgspec.structs import replace
 from lowwater.assemble.legal import mend, refuse_illegal
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
-from lowwater.engine.commit import commit, give_up
-from lowwater.engine.compaction import Result, Work, carry_out
+from lowwater.decide.warnings import UsageWarning, warn
+from lowwater.engine.commit import Acted, commit, keep
+from lowwater.engine.compaction import carry_out
 from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Outcome, Summarize
+from lowwater.engine.intake import Incoming, append, take_in, told
+from lowwater.engine.learning import learn
 from lowwater.engine.setup import Setup
-from lowwater.engine.situate import Situated, situate, with_offers
+from lowwater.engine.situate import Situated, limits_for, situate, with_offers
 from lowwater.engine.state import State
-from lowwater.ingest.reconcile import Reconciled, entries_for, reconcile
-from lowwater.values.decision import Compact
-from lowwater.values.entries import Entry, PreambleChanged
+from lowwater.engine.thinking import strip_unbound
+from lowwater.engine.work import Work
+from lowwater.values.decision import Compact, Decision
+from lowwater.values.events import Event
 from lowwater.values.message import Message
+from lowwater.values.response import Response
 
-Turn = Generator[Summarize, Outcome, "Prepared"]
-
-
-class Incoming(Struct, frozen=True, kw_only=True):
-    """What a client brings to a turn; None where it says nothing new."""
-
-    messages: tuple[Message, ...] | None = None
-    """The whole list the client keeps."""
-    system: bytes | None = None
-    tools: bytes | None = None
-    max_tokens: int | None = None
-    offers_recall: bool = False
+_MOST_ACTS = 4
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """The session after the decision, and the messages to send."""
+    """The session after the decision, the messages to send, and what there is to tell."""
 
     state: State
     messages: tuple[Message, ...]
+    events: tuple[Event, ...]
+    warnings: tuple[UsageWarning, ...]
 
 
-def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Turn:
+def prepare(
+    state: State, incoming: Incoming, setup: Setup, at: float
+) -> Generator[Summarize, Outcome, Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
     state = take_in(state, incoming, setup, at)
-    state = shorten_new(state, setup, at)
-    situated = situate(state, setup, at)
-    state = yield from act(state, situated, setup)
+    state = strip_unbound(state, setup, at)
+    at_door = shorten_new(state, setup, at)
+    acted = yield from _fit(at_door.state, setup, at)
+    state = acted.state
     messages = mend(state.ledger.view.messages)
     refuse_illegal(messages)
-    return Prepared(state=replace(state, sent=state.counted), messages=tuple(messages))
+    levels = setup.settings.output.warning_levels
+    due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
+    return Prepared(
+        state=replace(state, sent=state.counted, warned=due.warned),
+        messages=tuple(messages),
+        events=(*at_door.events, *acted.events),
+        warnings=due.warnings,
+    )
+
+
+def record(state: State, response: Response, setup: Setup, at: float) -> State:
+    """Learn from what the provider reported, and append the answer."""
+    wire = response.message.wire
+    if state.format is None and wire is not None:
+        state = told(state, wire.format)
+    return append(learn(state, response), [response.message], setup, at)
 
 
 def compress(
     state: State, setup: Setup, at: float, *, focus: str = ""
-) -> Generator[Summarize, Outcome, State]:
+) -> Generator[Summarize, Outcome, Acted]:
     """Compact by hand, whatever the policy thinks; `focus` is kept in more detail."""
     situated = situate(state, setup, at, forced=True)
-    return (yield from act(state, situated, setup, focus=focus))
+    return (yield from _act(state, situated, setup, focus=focus))
 
 
-def act(
+def _fit(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Acted]:
+    """Act, and again as long as what does not fit gets smaller: a plan may fall short of what it promised."""
+    events: tuple[Event, ...] = ()
+    for _ in range(_MOST_ACTS):
+        situated = situate(state, setup, at)
+        acted = yield from _act(state, situated, setup)
+        shrank = acted.state.prompt < state.prompt
+        state, events = acted.state, (*events, *acted.events)
+        if state.prompt < situated.now.limits.wall or not shrank:
+            break
+    return Acted(state=state, events=events)
+
+
+def _act(
     state: State, situated: Situated, setup: Setup, *, focus: str = ""
-) -> Generator[Summarize, Outcome, State]:
+) -> Generator[Summarize, Outcome, Acted]:
     """Decide, carry the decision out, and commit what came of it."""
-    decision = decide(situated.now, setup.settings, policy=setup.policy.name)
+    decision = _decide(situated, setup)
     if not is_settled(decision):
         situated = with_offers(situated)
-        decision = decide(situated.now, setup.settings, policy=setup.policy.name)
-    state = replace(state, decision=decision)
+        decision = _decide(situated, setup)
+    now = situated.now
     if not isinstance(decision, Compact):
-        return give_up(state, decision.because, situated.now)
+        return keep(replace(state, decision=decision), decision.because, now)
     work = Work(
         asked=situated.asked,
-        prompt=situated.now.prompt,
-        rungs=setup.rungs,
+        prompt=now.prompt,
+        at=now.at,
+        ladder=setup.ladder(state.standing.at(now.at)),
         focus=focus,
-        must=situated.now.forced or situated.now.prompt > situated.now.limits.wall,
+        by_hand=now.forced,
+        at_wall=now.prompt >= now.limits.wall,
     )
-    result: Result = yield from carry_out(work, decision)
-    return commit(state, result, work, situated.now, decision)
+    result = yield from carry_out(work, decision)
+    return commit(state, result, setup, work=work, now=now, decision=decision)
 
 
-def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
-    """Bring the ledger up to what the client sent."""
-    ledger = state.ledger
-    view = ledger.view
-    system = view.system if incoming.system is None else incoming.system
-    tools = view.tools if incoming.tools is None else incoming.tools
-    if (system, tools) != (view.system, view.tools):
-        tokens = setup.size_preamble(system, tools)
-        ledger = ledger.append(PreambleChanged(at=at, system=system, tools=tools, tokens=tokens))
-    if incoming.messages is not None:
-        ledger = ledger.extend(_new(reconcile(ledger, incoming.messages), setup, at))
-    return replace(state, ledger=ledger, max_tokens=incoming.max_tokens, offers_recall=incoming.offers_recall)
-
-
-def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -> State:
-    """Add messages to the session's end."""
-    added = Reconciled(new=tuple(messages))
-    return replace(state, ledger=state.ledger.extend(_new(added, setup, at)))
-
-
-def _new(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:
-    return entries_for(reconciled, [setup.size(message) for message in reconciled.new], at)
+def _decide(situated: Situated, setup: Setup) -> Decision:
+    return decide(situated.now, setup.settings, policy=setup.policy.name)

@@ -1,15 +1,14 @@
 """Matching the list a client keeps against the ledger: what is new, and where the client went another way."""
 
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec import Struct
 
+from lowwater.ingest.likeness import says_the_same
 from lowwater.values.entries import Appended, Entry, Rewound
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
-from lowwater.values.parts import Text, Thinking
+from lowwater.values.view import Summary
 
 
 class Reconciled(Struct, frozen=True, kw_only=True):
@@ -24,34 +23,56 @@ class Reconciled(Struct, frozen=True, kw_only=True):
 
 
 def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
-    """Compare by content, thinking aside: clients write messages anew, move cache marks and drop fields."""
+    """Find what is new in `messages`, which are all that the client has.
+
+    A client keeps the whole history, or goes on from the view it was given; either is compared by content. Where it
+    differs from the history, the ledger goes back to before the first difference.
+    """
     branch = branch_of(ledger)
-    known = 0
-    for number, message in zip(branch, messages, strict=False):
-        original = ledger.message(number)
-        if original.digest != message.digest and loose_digest(original) != loose_digest(message):
-            break
-        known += 1
+    known = _alike((ledger.message(number) for number in branch), messages)
     if known == len(branch):
         return Reconciled(new=tuple(messages[known:]), known=known)
+    view = ledger.view.messages
+    if _alike(view, messages) == len(view):
+        return Reconciled(new=tuple(messages[len(view) :]), known=len(view))
     position = _position_before(ledger, branch[known])
-    known = len(ledger.view_at(position).shown_numbers())
-    return Reconciled(new=tuple(messages[known:]), known=known, rewind_to=position)
+    shown = ledger.view_at(position).shown_numbers()
+    if shown != set(branch[: len(shown)]):
+        # Rewinds of rewinds can show more there than the client ever had: begin anew.
+        position, shown = 0, set()
+    return Reconciled(new=tuple(messages[len(shown) :]), known=len(shown), rewind_to=position)
 
 
 def branch_of(ledger: Ledger) -> list[int]:
     """Return the numbers of the messages that are in effect, in order: all but those a rewind discarded."""
-    return sorted(ledger.view.shown_numbers())
+    numbers: list[int] = []
+    for item in ledger.view.items:
+        if isinstance(item, Summary):
+            for span in item.sources:
+                numbers.extend(range(span.first, span.last + 1))
+        else:
+            numbers.append(item.number)
+    return sorted(set(numbers))
 
 
-def loose_digest(message: Message) -> bytes:
-    """Return a digest that thinking and blanks around text do not change: some clients drop the one and trim the other."""
-    parts = [
-        ("text", part.text.strip()) if isinstance(part, Text) else part.identity()
-        for part in message.parts
-        if not isinstance(part, Thinking) and not (isinstance(part, Text) and not part.text.strip())
-    ]
-    return blake2b(msgspec.json.encode([message.role, parts]), digest_size=16).digest()
+def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> list[Entry]:
+    """Return the entries that bring the ledger up to the client's list; `tokens` are the sizes of the new messages."""
+    entries: list[Entry] = []
+    if reconciled.rewind_to is not None:
+        entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
+    if reconciled.new:
+        entries.append(Appended(at=at, messages=reconciled.new, tokens=tuple(tokens)))
+    return entries
+
+
+def _alike(held: Iterable[Message], sent: Iterable[Message]) -> int:
+    """Return how many messages the two lists have in common from the start."""
+    count = 0
+    for ours, theirs in zip(held, sent, strict=False):
+        if not says_the_same(ours, theirs):
+            break
+        count += 1
+    return count
 
 
 def _position_before(ledger: Ledger, number: int) -> int:
@@ -63,13 +84,3 @@ def _position_before(ledger: Ledger, number: int) -> int:
             if count >= number:
                 return position
     return len(ledger.entries)
-
-
-def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> list[Entry]:
-    """Return the entries that bring the ledger up to the client's list; `tokens` are the sizes of the new messages."""
-    entries: list[Entry] = []
-    if reconciled.rewind_to is not None:
-        entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
-    if reconciled.new:
-        entries.append(Appended(at=at, messages=reconciled.new, tokens=tuple(tokens)))
-    return entries

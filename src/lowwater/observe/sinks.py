@@ -1,7 +1,7 @@
 """Sinks that need nothing: a list in memory, a function, the standard log."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lowwater.ports import Sink
 from lowwater.values.events import Compaction, Event, Skip
@@ -40,20 +40,26 @@ class LogSink:
             case Compaction():
                 _log.info("%s: %s", session, line_for(event))
             case Skip():
-                _log.debug("%s: kept %s tokens (%s)", session, f"{event.prompt:,}", event.because.code)
+                _log.debug("%s: %s", session, skip_line_for(event))
 
 
 def line_for(event: Compaction) -> str:
-    """Say on one line what triggered a compaction, what each phase did, and what is left."""
-    done = ", ".join(event.mechanisms)
-    by = f", summary of {event.summary_tokens:,} tokens by {event.summarizer}" if event.summarizer else ""
+    """Say on one line which compaction it is, what triggered it, what each phase did, and what is left."""
+    done = ", ".join(f"{phase.mechanism} −{phase.removed:,}" for phase in event.phases)
+    by = f"; summary of {event.summary_tokens:,} tokens by {event.summarizer}" if event.summarizer else ""
     return (
-        f"compacted ({event.because.code}): {event.before:,} → {event.after:,} tokens, "
-        f"{event.items_before:,} → {event.items_after:,} messages by {done}{by}"
+        f"compaction {event.number} ({event.because.code}): {event.before:,} → {event.after:,} tokens, "
+        f"{event.items_before:,} → {event.items_after:,} messages ({done}){by}; {event.seconds:.2f} s"
     )
 
 
-def tell(sinks: list[Sink], session: str, event: Event) -> None:
+def skip_line_for(event: Skip) -> str:
+    """Say on one line why a view was left as it is: reason, size and what was compared."""
+    facts = ", ".join(f"{name} {fact}" for name, fact in event.because.facts.items())
+    return f"kept {event.prompt:,} tokens ({event.because.code}: {facts})"
+
+
+def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
     """Give an event to every sink; one that fails is logged by the kind of its error and changes nothing."""
     for sink in sinks:
         try:

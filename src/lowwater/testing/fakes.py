@@ -1,9 +1,14 @@
 """Scripted fakes for the ports: they do what the test says and nothing else."""
 
+import asyncio
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
-from lowwater.errors import BadSetting
+from lowwater.errors import BadSetting, SummaryFailed
+from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.summaries import SummaryRequest, Written
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -38,3 +43,119 @@ class WordTokenizer:
     def count(self, text: str, /) -> int:
         """Return the number of words and marks in `text`."""
         return sum(1 for _ in _WORD.finditer(text))
+
+
+class RecordingSink:
+    """Keeps every event it is told, by session; raises `error` after that if there is one."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.events: list[tuple[str, Event]] = []
+        self._error = error
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Keep the event."""
+        self.events.append((session, event))
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def compactions(self) -> list[Compaction]:
+        """The compactions among the events."""
+        return [event for _, event in self.events if isinstance(event, Compaction)]
+
+    @property
+    def skips(self) -> list[Skip]:
+        """The skips among the events."""
+        return [event for _, event in self.events if isinstance(event, Skip)]
+
+
+Act: TypeAlias = Callable[[SummaryRequest], Written]
+"""What a scripted summarizer does when it is asked."""
+
+_PATIENCE = 30.0
+
+
+class ScriptedSummarizer:
+    """Does one act for each request, and the last one for ever; `requests` are those it was asked."""
+
+    def __init__(self, *acts: Act) -> None:
+        self.requests: list[SummaryRequest] = []
+        self._acts = acts
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Do the next act."""
+        self.requests.append(request)
+        return self._acts[min(len(self.requests), len(self._acts)) - 1](request)
+
+
+class AsyncScriptedSummarizer(ScriptedSummarizer):
+    """The same, awaited; `gate`, if there is one, keeps it waiting until it is set."""
+
+    def __init__(self, *acts: Act, gate: asyncio.Event | None = None) -> None:
+        super().__init__(*acts)
+        self._gate = gate
+
+    async def summarize(self, request: SummaryRequest, /) -> Written:  # type: ignore[override]  # the async port
+        """Wait, then do the next act."""
+        if self._gate is not None:
+            await self._gate.wait()
+        return super().summarize(request)
+
+
+def write(text: str, by: str = "scripted") -> Act:
+    """Answer with this text."""
+    return lambda _: Written(text=text, by=by)
+
+
+def refuse(_: SummaryRequest) -> Written:
+    """Decline, as a model does."""
+    return Written(text="I'm sorry, but I can't help with summarizing this conversation.", by="refusing")
+
+
+def cut_off(_: SummaryRequest) -> Written:
+    """Answer with a text that its length limit ended, refusal or not."""
+    return Written(text="## Goal\n- " + "The goal is to make the tests pass and " * 8, by="cut", cut_off=True)
+
+
+def lie(_: SummaryRequest) -> Written:
+    """Answer with a well-formed summary of something else."""
+    text = "## Goal\n- Bake a cake.\n\n## Progress\n### Done\n- Bought flour, sugar and eggs at the market.\n"
+    return Written(
+        text=text + "- Whipped the cream until it was stiff and put it into the fridge.", by="lying"
+    )
+
+
+def speak_another_language(_: SummaryRequest) -> Written:
+    """Answer with a fluent text in another language that names nothing."""
+    text = (
+        "作業はすべて順調に進んでいます。利用者の依頼どおりに修正を行い、確認も終わりました。残りの作業はありません。"
+        * 3
+    )
+    return Written(text=text, by="foreign")
+
+
+def grow(request: SummaryRequest) -> Written:
+    """Answer with more than there was."""
+    texts = "\n".join(message.text for message in request.messages)
+    return Written(
+        text=("Everything matters.\n" + texts) * 3 + " more" * 4 * request.max_tokens, by="growing"
+    )
+
+
+def fail(error: BaseException) -> Act:
+    """Raise this error."""
+
+    def failing(_: SummaryRequest) -> Written:
+        raise error
+
+    return failing
+
+
+def hang(until: threading.Event) -> Act:
+    """Wait until the event is set, or half a minute, and fail."""
+
+    def hanging(_: SummaryRequest) -> Written:
+        until.wait(_PATIENCE)
+        raise SummaryFailed("waited for nothing")
+
+    return hanging

@@ -11,25 +11,33 @@ from lowwater.values.parts import AnyPart, Document, Image, Opaque, ResultPart, 
 
 
 def apply_edits(message: Message, edits: Iterable[Edit]) -> Message:
-    """Return `message` with `edits` made; paths count in the original message, whatever was dropped."""
+    """Return `message` with `edits` made, in order.
+
+    Indexes count as if nothing had been dropped; those inside a tool result count in the result as edited before.
+    """
     parts: list[AnyPart | None] = list(message.parts)
     inside: dict[int, list[ResultPart | None]] = {}
     for edit in edits:
-        match edit.path:
-            case (at,) if 0 <= at < len(parts):
-                parts[at] = edit.by
-            case (at, within) if 0 <= at < len(parts):
-                result = message.parts[at]
-                if not isinstance(result, ToolResult) or not 0 <= within < len(result.parts):
-                    raise IllegalEntry(f"no part {edit.path} to edit in a message of {len(parts)} parts")
-                inside.setdefault(at, list(result.parts))[within] = _result_part(edit.by)
-            case _:
-                raise IllegalEntry(f"no part {edit.path} to edit in a message of {len(parts)} parts")
-    for at, within_parts in inside.items():
-        edited = parts[at]
-        if isinstance(edited, ToolResult):
-            parts[at] = replace(edited, parts=tuple(part for part in within_parts if part is not None))
+        at, *rest = edit.path or (-1,)
+        if not 0 <= at < len(parts):
+            raise _no_such_part(edit, message)
+        if not rest:
+            parts[at] = edit.by
+            inside.pop(at, None)
+            continue
+        result = parts[at]
+        if not isinstance(result, ToolResult) or len(rest) > 1 or not 0 <= rest[0] < len(result.parts):
+            raise _no_such_part(edit, message)
+        inside.setdefault(at, list(result.parts))[rest[0]] = _result_part(edit.by)
+    for at, within in inside.items():
+        result = parts[at]
+        assert isinstance(result, ToolResult)
+        parts[at] = replace(result, parts=tuple(part for part in within if part is not None))
     return message.with_parts([part for part in parts if part is not None])
+
+
+def _no_such_part(edit: Edit, message: Message) -> IllegalEntry:
+    return IllegalEntry(f"no part {edit.path} to edit in a message of {len(message.parts)} parts")
 
 
 def _result_part(part: AnyPart | None) -> ResultPart | None:

@@ -9,6 +9,13 @@ from lowwater.values.decision import Reason
 Mode = Literal["prune", "summary", "condense", "shorten"]
 
 
+class Phase(Struct, frozen=True, kw_only=True):
+    """What one mechanism did in a compaction, in the model's tokens."""
+
+    mechanism: str
+    removed: int
+
+
 class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """One compaction that was committed."""
 
@@ -31,6 +38,10 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     score: float | None = None
     """The share of critical references the summary kept."""
     seconds: float = 0.0
+    phases: tuple[Phase, ...] = ()
+    """What each mechanism removed, in the order they were carried out."""
+    number: int = 0
+    """Which of the session's compactions it is, from 1."""
 
     @property
     def reclaimed(self) -> int:

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from lowwater.values.tools import bare_name, classify
+
 
 class Preset(Struct, frozen=True, kw_only=True):
     """What a policy asks of the mechanisms, beside the settings."""
@@ -16,3 +18,14 @@ class Preset(Struct, frozen=True, kw_only=True):
     threshold_floor: bool = True
     note_in_system: bool = False
     """Say in the system prompt, once, that earlier turns were compacted."""
+
+    def protects(self, tool: str) -> bool:
+        """Return whether results of this tool stay as they are.
+
+        A listed name stands for its whole class: `read_file` protects `Read` too. A name of no class stands for itself,
+        whatever server it comes from.
+        """
+        kind = classify(tool)
+        if kind == "other":
+            return tool in self.never_prune or bare_name(tool) in self.never_prune
+        return any(name == kind or classify(name) == kind for name in self.never_prune)

@@ -11,6 +11,8 @@ class Response(Struct, frozen=True, kw_only=True):
 
     message: Message
     usage: Usage | None = None
+    prompt: int = 0
+    """The size of the prompt that gave the answer; less than was billed where the provider compacted on its own."""
     model: str = ""
     stop: str = ""
     """Why the model stopped, in the provider's word."""

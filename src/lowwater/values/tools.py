@@ -1,6 +1,8 @@
 """What kind of tool a call is for, and what it is about, whatever agent named it."""
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -29,20 +31,36 @@ _NAMES: dict[ToolClass, str] = {
 }
 _CLASSES: dict[str, ToolClass] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _PLAIN = re.compile(r"[^a-z0-9]+")
+_NAMESPACE = re.compile(r"__|[.:/]")
 _BY_PLAIN: dict[str, ToolClass] = {_PLAIN.sub("", name): kind for name, kind in _CLASSES.items()}
-_SUBJECTS = (
-    "file_path path filename file notebook_path target_file filepath command cmd script pattern query regex url "
-    "prompt description question name key id"
-).split()
+_PATHS = "file_path path filename file notebook_path target_file filepath".split()
+_SUBJECTS = [
+    *_PATHS,
+    *"command cmd script pattern query regex url prompt description question name key id".split(),
+]
 
 
+@lru_cache(maxsize=1_024)
 def classify(tool: str) -> ToolClass:
     """Return the kind of tool a name means: `Read`, `read_file` and `mcp__fs__read_file` are all `read`."""
-    for name in (tool, tool.rsplit("__", 1)[-1], tool.rsplit(".", 1)[-1]):
+    for name in (tool, bare_name(tool)):
         found = _BY_PLAIN.get(_PLAIN.sub("", name.lower()))
         if found is not None:
             return found
     return "other"
+
+
+def bare_name(tool: str) -> str:
+    """Return a tool's name without the server or namespace before it: `read_file` for `mcp__fs__read_file`."""
+    return _NAMESPACE.split(tool)[-1]
+
+
+def class_of(call: ToolCall) -> ToolClass:
+    """Return the kind of tool a call is for; an editor that is asked to view a file is a `read`."""
+    kind = classify(call.name)
+    if kind == "write" and arguments_of(call).get("command") == "view":
+        return "read"
+    return kind
 
 
 def arguments_of(call: ToolCall) -> dict[str, object]:
@@ -66,9 +84,13 @@ def subject_of(call: ToolCall) -> str:
 
 
 def path_of(call: ToolCall) -> str:
-    """Return the file the call reads or writes, or nothing."""
-    arguments = arguments_of(call)
-    for name in _SUBJECTS[:7]:
+    """Return the file that the call's arguments name, as they name it, or nothing."""
+    return path_in(arguments_of(call))
+
+
+def path_in(arguments: Mapping[str, object]) -> str:
+    """Return the file that a call's arguments name, as they name it, or nothing."""
+    for name in _PATHS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
             return value

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.values.chain import Chain
 from lowwater.values.entries import Altered, Edit, Kept, Numbers, Stand, Summarized
@@ -43,14 +44,17 @@ Item = Original | Edited | Summary
 def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
     """Return what a compaction would have to say to show exactly these items; runs of originals become one range."""
     stands: list[Stand] = []
+    first, last = 0, -1
     for item in items:
+        if isinstance(item, Original) and item.number == last + 1:
+            last += 1
+            continue
+        if first <= last:
+            stands.append(Kept(numbers=Numbers(first=first, last=last)))
+        first, last = 0, -1
         match item:
             case Original(number=number):
-                last = stands[-1] if stands else None
-                if isinstance(last, Kept) and last.numbers.last + 1 == number:
-                    stands[-1] = Kept(numbers=Numbers(first=last.numbers.first, last=number))
-                else:
-                    stands.append(Kept(numbers=Numbers(first=number, last=number)))
+                first = last = number
             case Edited():
                 stands.append(Altered(number=item.number, edits=item.edits, tokens=item.tokens))
             case Summary(message=message):
@@ -63,23 +67,29 @@ def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
                         depth=item.depth,
                     )
                 )
+    if first <= last:
+        stands.append(Kept(numbers=Numbers(first=first, last=last)))
     return tuple(stands)
 
 
 def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
-    """Yield each part an item shows with its path in the original message, parts inside tool results too."""
+    """Yield each part an item shows with its path for `apply_edits`, parts inside tool results too."""
     original = item.original if isinstance(item, Edited) else item.message
     edits = {edit.path: edit.by for edit in item.edits} if isinstance(item, Edited) else {}
     for at, part in enumerate(original.parts):
-        shown = edits.get((at,), part)
+        shown = edits.get((at,), part) if edits else part
         if shown is None:
             continue
-        yield (at,), shown
-        if isinstance(shown, ToolResult):
-            for within, inner in enumerate(shown.parts):
-                inside = edits.get((at, within), inner)
-                if inside is not None:
-                    yield (at, within), inside
+        if not isinstance(shown, ToolResult):
+            yield (at,), shown
+            continue
+        inside = [
+            (path, inner)
+            for within, whole in enumerate(shown.parts)
+            if (inner := edits.get(path := (at, within), whole)) is not None
+        ]
+        yield (at,), replace(shown, parts=tuple(inner for _, inner in inside)) if edits else shown
+        yield from inside
 
 
 class View(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from lowwater.values.message import Format, Message
 from lowwater.values.request import Request
 from lowwater.wire.anthropic.decode import decode_message as decode_anthropic
 from lowwater.wire.anthropic.encode import encode_messages as encode_anthropic
-from lowwater.wire.detect import detect
+from lowwater.wire.detect import detect, told_format
 from lowwater.wire.openai_chat.decode import decode_message as decode_chat
 from lowwater.wire.openai_chat.encode import encode_messages as encode_chat
 from lowwater.wire.reading import read_fields, read_json, write_array, write_json, write_object
@@ -55,6 +55,23 @@ def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list
 def encode_messages(messages: Sequence[Message], format: Format) -> list[bytes]:
     """Return `messages` as bytes; those that came in `format` and were not edited leave exactly as they came."""
     return _ENCODERS[format](messages)
+
+
+def reread(messages: Sequence[Message], *, assumed: Format | None, format: Format) -> list[Message]:
+    """Return messages that were read in `assumed` before any told its format as read in `format`.
+
+    They say nothing that only one format allows, so that they may leave in the bytes they came in.
+    """
+    if assumed is None or assumed == format:
+        return list(messages)
+    return [_reread(message, assumed, format) for message in messages]
+
+
+def _reread(message: Message, assumed: Format, format: Format) -> Message:
+    wire = message.wire
+    if wire is None or not wire.exact or wire.format != assumed or told_format([wire.raw]) is not None:
+        return message
+    return _DECODERS[format](wire.raw, 0)
 
 
 def decode_request(body: bytes, format: Format | None = None) -> Request:

@@ -8,27 +8,31 @@ from lowwater.count.preamble import count_preamble
 from lowwater.decide.policies import policy_named
 from lowwater.decide.warnings import UsageWarning
 from lowwater.engine.setup import Setup
+from lowwater.engine.state import Route
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
 from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
-from lowwater.values.message import Message
-from lowwater.values.settings import Settings
+from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.clock import SystemClock
-from lowwater.wiring.counting import counter_for
-from lowwater.wiring.session import Outside, Session
+from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.wiring.outside import Outside
+from lowwater.wiring.session import Session
+from lowwater.wiring.windows import Windows
 
 
 class Lowwater:
     """Keeps conversations inside a model's window; one object serves any number of sessions, from any thread.
 
-    Without a summarizer, summaries are extracted from the transcript itself: no key, no network.
+    Without a summarizer, summaries are extracted from the transcript itself: no key, no network. Several are asked in
+    turn; `deadline` is how many seconds they may hold up one turn, all together.
     """
 
     def __init__(
         self,
         *,
         model: str,
-        fallbacks: Iterable[str] = (),
+        base_url: str = "",
+        fallbacks: Iterable[str | FallbackProvider] = (),
         policy: str | None = None,
         summarizer: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer] = (),
         settings: Settings | None = None,
@@ -38,31 +42,29 @@ class Lowwater:
         deadline: float = 60.0,
     ) -> None:
         chosen = settings or Settings()
+        routes = (Route(model=model, base_url=base_url), *_fallbacks(fallbacks, chosen))
         summarizers = tuple(summarizer) if isinstance(summarizer, Sequence) else (summarizer,)
-        self._registry = load_registry()
-        self._model = model
-        tokenizer = counter_for(model)
-
-        def size(message: Message) -> int:
-            return count_message(message, tokenizer)
-
+        registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
+        self._route = routes[0]
         self._setup = Setup(
-            chain=self._registry.chain(model, tuple(fallbacks)),
+            chain=registry.chain(model, (route.model for route in routes[1:])),
+            routes=routes,
             settings=chosen,
             policy=policy_named(policy or chosen.compression.policy),
             tokenizer=tokenizer,
-            size=size,
+            size=lambda message: count_message(message, tokenizer, framing=framing),
             size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
             rungs=len(summarizers),
         )
-        told = [*sinks] if chosen.output.quiet else [LogSink(), *sinks]
         self._outside = Outside(
             summarizers=summarizers,
-            sinks=tuple(told),
+            sinks=tuple(sinks) if chosen.output.quiet else (LogSink(), *sinks),
             on_warning=on_warning,
+            quiet=chosen.output.quiet,
             clock=clock or SystemClock(),
             deadline=deadline,
-            registry=self._registry,
+            registry=registry,
+            windows=Windows(),
         )
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
@@ -71,5 +73,14 @@ class Lowwater:
         """Return the session with this name, a new one the first time."""
         with self._lock:
             if name not in self._sessions:
-                self._sessions[name] = Session(name, self._model, self._setup, self._outside)
+                self._sessions[name] = Session(name, self._route, self._setup, self._outside)
             return self._sessions[name]
+
+
+def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:
+    """Return where to fall back to: what was given, or else what the settings say."""
+    chosen = tuple(given) or settings.fallback_providers
+    return tuple(
+        Route(model=each) if isinstance(each, str) else Route(model=each.model, base_url=each.base_url or "")
+        for each in chosen
+    )

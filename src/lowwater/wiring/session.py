@@ -1,68 +1,37 @@
 """One conversation: what a user of the library holds in the loop."""
 
-import asyncio
-import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from inspect import iscoroutinefunction
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from lowwater.assemble.marks import marks_for
+from lowwater.assemble.legal import mend
+from lowwater.assemble.marks import Marks, marks_for
 from lowwater.decide.explain import explain
-from lowwater.decide.warnings import UsageWarning, warn
 from lowwater.engine import rewinding
-from lowwater.engine.drive import adrive, drive
+from lowwater.engine.commit import Acted
+from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.recall import Recalled, recall
-from lowwater.engine.record import learn_context, record, reset, switch
+from lowwater.engine.restart import reset, switch
 from lowwater.engine.rewinding import Checkpoint
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
-from lowwater.engine.state import State
-from lowwater.engine.turn import Incoming, Prepared, append, compress, prepare, take_in
+from lowwater.engine.state import Route, State
+from lowwater.engine.turn import Prepared, compress, record
 from lowwater.errors import BadInput
-from lowwater.observe.sinks import tell
-from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
 from lowwater.values.decision import Decision
 from lowwater.values.entries import Opened
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format, Message
-from lowwater.values.registry import Registry
-from lowwater.wire.detect import told_format
-from lowwater.wire.formats import decode_messages, encode_messages, raw_messages
+from lowwater.wire.context_limit import context_length_in
 from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
+from lowwater.wiring.brought import Brought, read_messages, written_messages
 from lowwater.wiring.counting import calibration_for
+from lowwater.wiring.kept import Kept
+from lowwater.wiring.outside import Outside
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
-
-_log = logging.getLogger("lowwater")
-_SEVERITY = {
-    "info": logging.INFO,
-    "notice": logging.INFO,
-    "warning": logging.WARNING,
-    "critical": logging.CRITICAL,
-}
-
-
-class Outside(Struct, frozen=True, kw_only=True):
-    """The outside world of a session."""
-
-    summarizers: tuple[Summarizer | AsyncSummarizer, ...]
-    sinks: tuple[Sink, ...]
-    on_warning: Callable[[UsageWarning], object] | None
-    clock: Clock
-    deadline: float
-    registry: Registry
-
-    def blocking(self) -> tuple[Summarizer, ...]:
-        """Return the summarizers for a call that blocks, or raise BadInput if one has to be awaited."""
-        if any(iscoroutinefunction(summarizer.summarize) for summarizer in self.summarizers):
-            raise BadInput("the summarizer is async: call aprepare or acompress instead")
-        return cast(tuple[Summarizer, ...], self.summarizers)
+from lowwater.wiring.turns import Turns
 
 
 class Session:
@@ -72,23 +41,21 @@ class Session:
     with `a`.
     """
 
-    def __init__(self, name: str, model: str, setup: Setup, outside: Outside) -> None:
+    def __init__(self, name: str, route: Route, setup: Setup, outside: Outside) -> None:
         self.name = name
         self._setup = setup
         self._outside = outside
-        self._spelling = model
-        self._format: Format | None = None
-        self._lock = threading.RLock()
-        self._turn = asyncio.Lock()
-        found = outside.registry.find(model)
-        opened = Opened(at=outside.clock.now(), model=found.name, vocabulary=setup.tokenizer.vocabulary)
-        self._state = State(ledger=Ledger().append(opened), model=found, calibration=calibration_for(model))
+        self._kept = Kept(_opened(route, setup, outside))
+        self._turns = Turns(name, self._kept, setup, outside)
 
     def append(self, messages: Sequence[object] | Mapping[str, object]) -> None:
         """Add messages to the end: dicts as the provider's API takes them, or what its SDK returned."""
-        new = self._decode([messages] if isinstance(messages, Mapping) else list(messages))
-        with self._lock:
-            self._state = append(self._state, new, self._setup, self._outside.clock.now())
+
+        def appended(state: State) -> State:
+            read = read_messages(messages, state)
+            return append(told(state, read.told, read.format), read.messages, self._setup, self._at())
+
+        self._kept.change(appended)
 
     def take_in(
         self,
@@ -99,9 +66,8 @@ class Session:
         max_tokens: int | None = None,
     ) -> None:
         """Bring the ledger up to the whole list a client keeps, without deciding anything."""
-        with self._lock:
-            incoming = self._incoming(messages, system, tools, max_tokens, offers_recall=False)
-            self._state = take_in(self._state, incoming, self._setup, self._outside.clock.now())
+        brought = Brought(messages=messages, system=system, tools=tools, max_tokens=max_tokens)
+        self._kept.change(lambda state: take_in(state, brought.incoming(state), self._setup, self._at()))
 
     def prepare(
         self,
@@ -111,16 +77,23 @@ class Session:
         tools: Sequence[object] | None = None,
         max_tokens: int | None = None,
         offers_recall: bool = False,
+        thinking: object = None,
     ) -> PreparedRequest:
         """Return the request to send, compacted if the policy says so.
 
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
-        about earlier messages is taken as the client's will, and the ledger keeps what was there before.
+        about earlier messages is taken as the client's will, and the ledger keeps what was there before. `thinking`, if
+        given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there.
         """
-        with self._lock:
-            incoming = self._incoming(messages, system, tools, max_tokens, offers_recall=offers_recall)
-            turn = prepare(self._state, incoming, self._setup, self._outside.clock.now())
-            return self._prepared(drive(turn, self._outside.blocking(), self._outside.deadline))
+        brought = Brought(
+            messages=messages,
+            system=system,
+            tools=tools,
+            max_tokens=max_tokens,
+            offers_recall=offers_recall,
+            thinking=thinking,
+        )
+        return self._request(self._turns.take(brought.turn), brought)
 
     async def aprepare(
         self,
@@ -130,174 +103,162 @@ class Session:
         tools: Sequence[object] | None = None,
         max_tokens: int | None = None,
         offers_recall: bool = False,
+        thinking: object = None,
     ) -> PreparedRequest:
         """Do what `prepare` does without blocking the event loop; one turn of a session at a time."""
-        async with self._turn:
-            incoming = self._incoming(messages, system, tools, max_tokens, offers_recall=offers_recall)
-            turn = prepare(self._state, incoming, self._setup, self._outside.clock.now())
-            return self._prepared(await adrive(turn, self._outside.summarizers, self._outside.deadline))
+        brought = Brought(
+            messages=messages,
+            system=system,
+            tools=tools,
+            max_tokens=max_tokens,
+            offers_recall=offers_recall,
+            thinking=thinking,
+        )
+        return self._request(await self._turns.atake(brought.turn), brought)
 
     def record(self, response: object) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes."""
-        raw = response if isinstance(response, bytes) else write_json(response)
-        answer = decode_response(raw)
-        with self._lock:
-            if self._format is None and answer.message.wire is not None:
-                self._format = answer.message.wire.format
-            self._state = record(self._state, answer, self._setup, self._outside.clock.now())
+        answer = decode_response(response if isinstance(response, bytes) else write_json(response))
+        self._kept.change(lambda state: record(state, answer, self._setup, self._at()))
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact by hand; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
-        with self._lock:
-            turn = compress(self._state, self._setup, self._outside.clock.now(), focus=focus or "")
-            return self._compressed(drive(turn, self._outside.blocking(), self._outside.deadline))
+        return _compaction(self._turns.take(partial(compress, focus=focus or "")))
 
     async def acompress(self, focus: str | None = None) -> Compaction | None:
         """Do what `compress` does without blocking the event loop."""
-        async with self._turn:
-            turn = compress(self._state, self._setup, self._outside.clock.now(), focus=focus or "")
-            return self._compressed(await adrive(turn, self._outside.summarizers, self._outside.deadline))
+        return _compaction(await self._turns.atake(partial(compress, focus=focus or "")))
 
-    def use(self, model: str) -> None:
-        """Switch to another model: window, prices, cache rules and counts follow at once (SPEC G)."""
-        with self._lock:
-            found = self._outside.registry.find(model)
-            prior = calibration_for(model).prior
-            self._spelling = model
-            self._state = switch(self._state, found, prior, self._outside.clock.now())
+    def use(self, model: str, *, base_url: str | None = None) -> None:
+        """Switch to another model: window, prices, cache rules and counts follow at once (SPEC G).
 
-    def learn_context_length(self, tokens: int) -> None:
-        """Take the window's size from a provider's error; it holds for this model from now on."""
+        Without a `base_url` it is that of the fallback with this name, or the provider's own.
+        """
+        route = Route(model=model, base_url=self._base_url(model) if base_url is None else base_url)
+        found, prior = self._outside.registry.find(model), calibration_for(model).prior
+        self._kept.change(lambda state: switch(state, route, found, prior=prior, at=self._at()))
+
+    def learn_context_length(self, told: int | str | Exception) -> int:
+        """Take the window's size from a provider's error, or as a number; it holds for this model at this URL.
+
+        Returns it. Raises BadInput if the error names none.
+        """
+        tokens = told if isinstance(told, int) else context_length_in(str(told))
+        if tokens is None:
+            raise BadInput("the error names no context length: give the number of tokens instead")
         if tokens < 1:
             raise BadInput(f"a context length of {tokens} makes no sense")
-        with self._lock:
-            self._state = learn_context(self._state, tokens)
+        self._outside.windows.learn(self._kept.state, tokens)
+        return tokens
 
     def view(self) -> list[Any]:
         """Return what the model is shown now, as messages in the conversation's format."""
-        return self._encoded(self._state.ledger.view.messages)
+        state = self._kept.state
+        return written_messages(mend(state.ledger.view.messages), state)
 
     def history(self) -> list[Any]:
         """Return every message ever appended, in order, as it came."""
-        return self._encoded(self._state.ledger.history())
+        state = self._kept.state
+        return written_messages(state.ledger.history(), state)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Everything that happened, as a value that stays as it is while the session goes on."""
+        return self._kept.state.ledger
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return where the session can go back to, oldest first: before each compaction, and by name."""
-        return rewinding.checkpoints(self._state.ledger)
+        return rewinding.checkpoints(self._kept.state.ledger)
 
     def checkpoint(self, name: str) -> None:
         """Give the present position a name."""
-        with self._lock:
-            self._state = rewinding.mark(self._state, name, self._outside.clock.now())
+        self._kept.change(lambda state: rewinding.mark(state, name, self._at()))
 
     def rewind(self, to: str | int, *, discard_later: bool = False) -> None:
         """Undo compactions back to a checkpoint and keep the messages that came later; or go back in time.
 
         A rewind is an entry like any other: it has a checkpoint before it and can itself be rewound.
         """
-        with self._lock:
-            at = self._outside.clock.now()
-            self._state = rewinding.rewind(self._state, to, discard_later=discard_later, at=at)
+        self._kept.change(
+            lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
+        )
 
     def recall(self, wanted: str) -> list[Recalled]:
         """Return originals: the one a handle such as `lw:412` names, or the five that match the words best."""
-        return recall(self._state.ledger, wanted)
+        return recall(self._kept.state.ledger, wanted)
 
     @property
     def decision(self) -> Decision | None:
         """The last decision, with its reason; None before the first."""
-        return self._state.decision
+        return self._kept.state.decision
 
     @property
     def scale(self) -> float:
         """How many of the model's tokens one counted token is, as far as usage has taught."""
-        return self._state.calibration.scale
+        return self._kept.state.calibration.scale
 
     def last_compaction(self) -> Compaction | None:
         """Return the newest compaction, or None if there was none."""
-        return next((event for event in reversed(self._state.events) if isinstance(event, Compaction)), None)
+        return self._kept.state.last
 
     def explain(self) -> str:
         """Say why the last decision was taken, with its numbers."""
-        decision = self._state.decision
+        decision = self.decision
         if decision is None:
             return "Nothing was decided yet: call prepare first."
         return explain(decision, scale=self.scale)
 
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
-        limits = limits_for(self._state, self._setup)
-        marks = marks_for(self._state.model, name=self._spelling, ttl=self._setup.settings.model.cache_ttl)
-        return status_of(self.name, self._state, limits, policy=self._setup.policy.name, marks=marks)
-
-    def reset(self) -> None:
-        """Clear counters, warned levels and what was learned of compactions; the messages stay."""
-        with self._lock:
-            self._state = reset(self._state)
-
-    def _incoming(
-        self,
-        messages: Sequence[object] | None,
-        system: object,
-        tools: Sequence[object] | None,
-        max_tokens: int | None,
-        *,
-        offers_recall: bool,
-    ) -> Incoming:
-        return Incoming(
-            messages=None if messages is None else tuple(self._decode(messages)),
-            system=None if system is None else write_json(system),
-            tools=None if tools is None else write_json(tools),
-            max_tokens=max_tokens,
-            offers_recall=offers_recall,
+        windows = self._outside.windows
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        return status_of(
+            self.name,
+            state,
+            limits_for(state, setup),
+            policy=setup.policy.name,
+            marks=self._marks(state),
         )
 
-    def _decode(self, messages: Sequence[object]) -> list[Message]:
-        """Read messages in the format they tell, else in the session's, else in that of the model's provider."""
-        raws = raw_messages(messages)
-        told = told_format(raws)
-        if told is not None:
-            self._format = told
-        return decode_messages(raws, self._format or self._native)
+    def reset(self) -> None:
+        """Forget every compaction: summaries, counters, warned levels and what was learned; the messages stay."""
+        self._kept.change(lambda state: reset(state, self._setup, self._at()))
 
-    @property
-    def _native(self) -> Format:
-        return "anthropic" if self._state.model.provider == "anthropic" else "openai_chat"
-
-    def _prepared(self, prepared: Prepared) -> PreparedRequest:
-        self._adopt(prepared.state)
-        self._warn()
-        state = self._state
+    def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
+        state = prepared.state
         return PreparedRequest(
             messages=prepared.messages,
-            format=self._format or self._native,
+            told=state.format,
+            assumed=state.assumed,
             system=state.ledger.view.system,
             tools=state.ledger.view.tools,
-            marks=marks_for(state.model, name=self._spelling, ttl=self._setup.settings.model.cache_ttl),
+            thinking=b"" if brought.thinking is None else write_json(brought.thinking),
+            marks=self._marks(state),
             tokens=state.prompt,
             decision=state.decision,
         )
 
-    def _compressed(self, state: State) -> Compaction | None:
-        known = len(self._state.events)
-        self._adopt(state)
-        return next((event for event in state.events[known:] if isinstance(event, Compaction)), None)
+    def _marks(self, state: State) -> Marks | None:
+        return marks_for(state.model, name=state.route.model, ttl=self._setup.settings.model.cache_ttl)
 
-    def _adopt(self, state: State) -> None:
-        known = len(self._state.events)
-        self._state = state
-        for event in state.events[known:]:
-            tell(list(self._outside.sinks), self.name, event)
+    def _base_url(self, model: str) -> str:
+        return next((route.base_url for route in self._setup.routes if route.model == model), "")
 
-    def _warn(self) -> None:
-        state = self._state
-        limits = limits_for(state, self._setup)
-        due = warn(self._setup.settings.output.warning_levels, state.warned, state.prompt, limits.threshold)
-        self._state = msgspec.structs.replace(state, warned=due.warned)
-        for warning in due.warnings:
-            _log.log(_SEVERITY[warning.level], "%s: %s", self.name, warning.sentence)
-            if self._outside.on_warning is not None:
-                self._outside.on_warning(warning)
+    def _at(self) -> float:
+        return self._outside.clock.now()
 
-    def _encoded(self, messages: Sequence[Message]) -> list[Any]:
-        return [msgspec.json.decode(raw) for raw in encode_messages(messages, self._format or self._native)]
+
+def _opened(route: Route, setup: Setup, outside: Outside) -> State:
+    model = outside.registry.find(route.model)
+    opened = Opened(at=outside.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
+    return State(
+        ledger=Ledger().append(opened),
+        route=route,
+        model=model,
+        calibration=calibration_for(route.model),
+        binds_thinking=model.binds_thinking,
+    )
+
+
+def _compaction(acted: Acted) -> Compaction | None:
+    return next((event for event in acted.events if isinstance(event, Compaction)), None)

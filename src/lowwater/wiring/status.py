@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from lowwater.assemble.marks import Marks
 from lowwater.engine.state import State, Totals
-from lowwater.values.events import Compaction
 from lowwater.values.limits import Limits
 
 
@@ -49,7 +48,6 @@ class Status(Struct, frozen=True, kw_only=True):
 
 def status_of(name: str, state: State, limits: Limits, *, policy: str, marks: Marks | None) -> Status:
     """Return the status of a session."""
-    last = next((event for event in reversed(state.events) if isinstance(event, Compaction)), None)
     automatic = "automatic" if state.model.cache.ttl or state.model.cache.matching else "off"
     return Status(
         session=name,
@@ -62,7 +60,7 @@ def status_of(name: str, state: State, limits: Limits, *, policy: str, marks: Ma
         messages=len(state.ledger.view.items),
         history=len(state.ledger.messages),
         compaction_count=state.totals.compactions,
-        last_mode=last.mode if last else "",
+        last_mode=state.last.mode if state.last else "",
         caching=f"on, {marks.ttl}" if marks else automatic,
         totals=state.totals,
     )

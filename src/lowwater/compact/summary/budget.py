@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from lowwater.compact.summary.nearness import Seen
-from lowwater.compact.summary.notes import Note, uncited
+from lowwater.compact.summary.notes import CHRONICLES, Note, uncited
 from lowwater.compact.summary.phrases import words
 from lowwater.compact.summary.template import Outline, Section, outline, render
 from lowwater.ports import Tokenizer
@@ -25,8 +25,6 @@ _SHARES = {
 """The most important first: what each section may always use."""
 _LISTS = frozenset({Section.GOAL, Section.FILES, Section.BLOCKED, Section.TOOLS})
 """Sections whose items look alike and are different."""
-_CHRONICLES = frozenset({Section.DONE, Section.RESOLVED, Section.DECISIONS, Section.CONTEXT})
-"""Sections that read in the order things happened."""
 
 
 class Budget:
@@ -103,14 +101,14 @@ def ranked(notes: Iterable[Note]) -> list[Note]:
 
 
 def arranged(notes: Sequence[Note]) -> Outline:
-    """Arrange what was picked: chronicles by time, goals and lists by worth."""
+    """Return notes as an outline: chronicles and what was carried over by time, lists by worth."""
     found: dict[Section, list[str]] = {section: [] for section in Section}
-    for note in sorted(notes, key=lambda note: -note.worth if note.section not in _CHRONICLES else note.at):
+    for note in sorted(notes, key=_place):
         found[note.section].append(note.text)
     return outline(found)
 
 
 def _place(note: Note) -> tuple[float, float]:
-    if note.section in _CHRONICLES or note.at < 0:
+    if note.section in CHRONICLES or note.at < 0:
         return (note.at, 0)
     return (1, -note.worth)

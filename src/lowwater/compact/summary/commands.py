@@ -12,15 +12,25 @@ _READ = 2_000
 """Characters of a command that say what it is; what follows is a script or a document."""
 _SHELLS = re.compile(r"^(?:/\S*/)?(?:ba|z)?sh\s+-l?c\s+(['\"]?)(?P<inner>.*)\1$", re.DOTALL)
 _PREFIX = re.compile(
-    r"^(?:\(\s*)?(?:cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*"
-    r"|(?:export\s+)?[A-Z_][A-Z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s*(?:&&|;)?\s+"
-    r"|(?:timeout|time|sudo|nohup|env|stdbuf)\s+(?:-\S+\s+)*(?:\d+[smh]?\s+)?"
-    r"|source\s+\S+\s*(?:&&|;)\s*|set\s+-\S+\s*(?:&&|;)?\s*|sleep\s+\S+\s*(?:&&|;)\s*)"
+    r"""^(?:\(\s*)?(?:
+      cd\s+(?:"[^"]*"|'[^']*'|\S+)\s*(?:&&|;)\s*
+    | (?:export\s+)?[A-Z_][A-Z0-9_]*=(?:"[^"]*"|'[^']*'|\S*)\s*(?:&&|;)?\s+
+    | (?:timeout|time|sudo|nohup|env|stdbuf)\s+(?:-\S+\s+)*(?:\d+[smh]?\s+)?
+    | (?:source|sleep)\s+\S+\s*(?:&&|;)\s*
+    | set\s+-\S+\s*(?:&&|;)?\s*
+    )""",
+    re.VERBOSE,
 )
 _PLUMBING = re.compile(
-    r"\s*(?:\d?>&\d|&?>>?\s*\S+|2>\s*\S+|\|\s*(?:tail|head|grep|sed|awk|tee|cat|less|sort|wc|tr|cut|uniq)\b[^|]*|\|\|\s*(?:true|echo\b.*)|;\s*echo\b.*)$",
-    re.DOTALL,
+    r"""\s*(?:
+      \d?>&\d | &?>>?\s*\S+ | 2>\s*\S+
+    | \|\s*(?:tail|head|grep|sed|awk|tee|cat|less|sort|wc|tr|cut|uniq)\b[^|]*
+    | \|\|\s*(?:true|echo\b.*) | ;\s*echo\b.*
+    )$""",
+    re.DOTALL | re.VERBOSE,
 )
+_RUNNERS = "go cargo npm pnpm yarn bun deno mvn gradle gradlew dotnet swift mix zig make mise just task nx turbo docker"
+_RUNS = rf"\b(?:{_RUNNERS.replace(' ', '|')})\b[^|&;\n]*?\b"
 _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
     ("commit", re.compile(r"\bgit\b(?:\s+-\S+(?:\s+[^-\s]\S*)?)*\s+commit\b")),
     (
@@ -33,28 +43,23 @@ _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
         "test",
         re.compile(
             r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gotestsum)\b"
-            r"|\b(?:go|cargo|npm|pnpm|yarn|bun|deno|mvn|gradle|\./gradlew|dotnet|swift|mix|zig|make|mise|just|task|nx|turbo)\b[^|&;\n]*?\b(?:run\s+)?tests?\b"
+            rf"|{_RUNS}(?:run\s+)?tests?\b"
         ),
     ),
     (
         "check",
         re.compile(
-            r"\b(?:ruff|mypy|pyright|flake8|pylint|eslint|biome|prettier|golangci-lint|gofmt|clippy|tsc|shellcheck|lint-imports)\b"
-            r"|\b(?:npm|pnpm|yarn|bun|go|make|mise|just|task|cargo)\b[^|&;\n]*?\b(?:lint|typecheck|type-check|fmt|vet|check|format)\b"
+            r"\b(?:ruff|mypy|pyright|flake8|pylint|eslint|biome|prettier|golangci-lint|gofmt|clippy|tsc|shellcheck)\b"
+            rf"|{_RUNS}(?:lint|typecheck|type-check|fmt|vet|check|format)\b"
         ),
     ),
-    (
-        "build",
-        re.compile(
-            r"\b(?:go|cargo|npm|pnpm|yarn|bun|docker|make|mise|gradle|mvn|dotnet|just|task|swift)\b[^|&;\n]*?\b(?:build|install|compile)\b"
-            r"|^make\b|\bpip install\b|\bcmake\b"
-        ),
-    ),
+    ("build", re.compile(rf"{_RUNS}(?:build|install|compile)\b|^make\b|\bpip install\b|\bcmake\b")),
     (
         "view",
         re.compile(
             r"^(?:cat|sed|head|tail|nl|less|bat|grep|egrep|rg|ag|find|fd|ls|tree|wc|awk|jq|echo|printf|pwd|which|stat|diff|history"
-            r"|git\s+(?:\S+\s+)??(?:diff|show|log|blame|status|branch|grep|ls-files|rev-parse|remote|stash list)|gh\s+(?:pr|issue|run|api|search|repo)\s+(?:view|list|diff|checks|\S+))\b"
+            r"|git\s+(?:\S+\s+)??(?:diff|show|log|blame|status|branch|grep|ls-files|rev-parse|remote|stash list)"
+            r"|gh\s+(?:pr|issue|run|api|search|repo)\s+\S+)\b"
         ),
     ),
 )

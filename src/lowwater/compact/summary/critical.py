@@ -19,8 +19,9 @@ _ASK_NAMED = 1_500
 _ARGUMENT_READ = 400
 """Characters of an argument that name things; what follows is usually content."""
 _CONTENT = frozenset(
-    "content contents new_string old_string newtext oldtext new_str old_str file_text text body prompt plan todos edits patch "
-    "input insert_text code explanation description activeform status output_mode mode type format subagent_type model".split()
+    "content contents new_string old_string newtext oldtext new_str old_str file_text text body prompt plan todos edits "
+    "patch input insert_text code explanation description activeform status output_mode mode type format subagent_type "
+    "model".split()
 )
 _ENOUGH = 0.6
 """Share of an ask's key words that must be there."""

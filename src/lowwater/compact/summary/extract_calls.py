@@ -10,7 +10,8 @@ from lowwater.compact.summary.story import Step, Story
 from lowwater.compact.summary.template import Section
 
 _LOOKS = re.compile(
-    r"(?:^|_)(?:get|list|search|find|fetch|read|query|describe|lookup|show|view|check|resolve|think|calculate)(?:_|$)"
+    r"(?:^|_)(?:get|list|search|find|fetch|read|query|describe|lookup|show|view|check|track|status|count|resolve|think"
+    r"|calculate)(?:_|$)"
 )
 _SILENT = frozenset({"EnterPlanMode", "ExitPlanMode", "TaskOutput", "think", "view_image"})
 _KINDS = frozenset({"other", "web", "memory"})

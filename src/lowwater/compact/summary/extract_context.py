@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lowwater.compact.summary.notes import Note, Room
+from lowwater.compact.summary.notes import LAST, Note, Room
 from lowwater.compact.summary.telling import Told, joined
 from lowwater.compact.summary.template import Section
 from lowwater.values.summaries import Critical, CriticalKind
@@ -48,20 +48,20 @@ def _density(sentence: Told, open_names: set[str]) -> float:
     return len(sentence.names & open_names) / (len(sentence.text) + 40)
 
 
-def name_notes(missing: Sequence[Critical], at: int) -> Iterator[Note]:
+def name_notes(missing: Sequence[Critical]) -> Iterator[Note]:
     """Yield the missing references that are names as lists by kind, and the others as they are."""
     for reference in missing:
         if reference.kind == "error":
-            yield Note(section=Section.CONTEXT, text=f"Seen on the way: {reference.text}", worth=1.1, at=at)
+            yield Note(section=Section.CONTEXT, text=f"Seen on the way: {reference.text}", worth=1.1, at=LAST)
     for reference in missing:
         if reference.kind in {"ask", "forbidden"}:
             section = Section.RESOLVED if reference.kind == "ask" else Section.CONSTRAINTS
-            yield Note(section=section, text=f'"{reference.text}"', worth=1.1, at=at)
+            yield Note(section=section, text=f'"{reference.text}"', worth=1.1, at=LAST)
     for kind, label in _LABELS.items():
         names = [_listed(reference.text) for reference in missing if reference.kind == kind]
         for start in range(0, len(names), _PER_ITEM):
             text = label + ", ".join(names[start : start + _PER_ITEM])
-            yield Note(section=Section.CONTEXT, text=text, worth=0.5, at=at)
+            yield Note(section=Section.CONTEXT, text=text, worth=0.5, at=LAST)
 
 
 def _listed(name: str) -> str:

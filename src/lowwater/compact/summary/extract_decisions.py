@@ -11,25 +11,29 @@ from lowwater.compact.summary.telling import Told, condense, told
 from lowwater.compact.summary.template import Outline, Section
 
 _DECIDES = re.compile(
-    r"\b(?:decided?|decision|going with|chose|opted|settled on|agreed|trade-?off|instead of|rather than|won't|must not|so (?:we|i) (?:should|must|can't))\b"
-    r"|决定|选择|而不是|決定",
-    re.IGNORECASE,
+    r"""\b(?:decided?|decision|going\ with|chose|opted|settled\ on|agreed|trade-?off|instead\ of|rather\ than|won't|must\ not
+    |so\ (?:we|i)\ (?:should|must|can't))\b
+    |决定|选择|而不是|決定""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _EXPLAINS = re.compile(
-    r"\b(?:root cause|the cause (?:is|was)|caused by|because|turns out|the (?:real |actual |main |core )?(?:problem|issue|bug|reason) (?:is|was)|the fix is|the key|found (?:it|the)|this means|that's why|which means)\b"
-    r"|因为|原因|問題は",
-    re.IGNORECASE,
+    r"""\b(?:root\ cause|the\ cause\ (?:is|was)|caused\ by|because|turns\ out
+    |the\ (?:real\ |actual\ |main\ |core\ )?(?:problem|issue|bug|reason)\ (?:is|was)
+    |the\ fix\ is|the\ key|found\ (?:it|the)|this\ means|that's\ why|which\ means)\b
+    |因为|原因|問題は""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _INTENDS = re.compile(r"\b(?:I'?ll|I will|we'?ll|plan is|the plan)\b", re.IGNORECASE)
 _STEPS = re.compile(
-    r"\b(?:I'?ll|I will|we'?ll) (?:also |now |just |first |then )*"
-    r"(?:read|check|look|run|see|search|find|view|examine|start|verify|continue|get|open|review|try|use|test|rerun|add it|do)\b",
-    re.IGNORECASE,
+    r"""\b(?:I'?ll|I\ will|we'?ll)\ (?:(?:also|now|just|first|then)\ )*
+    (?:read|check|look|run|see|search|find|view|examine|start|verify|continue|get|open|review|try|use|test|rerun|add\ it|do)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _NEXT = re.compile(
-    r"\b(?:next steps?|remaining|still (?:need|have|to|missing|open)|left to|to-?do|follow-?ups?|not yet|what's left|outstanding|afterwards|then i'?ll)\b"
-    r"|下一步|接下来|残り|剩下",
-    re.IGNORECASE,
+    r"""\b(?:next\ steps?|remaining|still\ (?:need|have|to|missing|open)|left\ to|to-?do|follow-?ups?|not\ yet|what's\ left
+    |outstanding|afterwards|then\ i'?ll)\b
+    |下一步|接下来|残り|剩下""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _LONGEST = 360
 _REPORT_READ = 8_000

@@ -68,7 +68,8 @@ def _key(step: Step) -> str:
     if step.kind == "shell":
         return clip(bare(command_of(step)), _LONGEST_LINE) or step.call.name
     path = "/".join(path_of(step.call).rsplit("/", 2)[-2:])
-    return f"{step.call.name} {path or clip(step.subject, 80)}".strip()
+    first = next((value for value in step.arguments.values() if isinstance(value, str)), "")
+    return f"{step.call.name} {path or clip(first, 80)}".strip()
 
 
 def _grouped(

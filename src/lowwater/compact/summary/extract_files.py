@@ -20,6 +20,7 @@ _MOST_READ = 40
 """Files that were only read and have an item of their own."""
 _MOST_RANGES = 4
 _MOST_SYMBOLS = 12
+_ROOMY = 20_000
 _DEFINES = " · defines "
 
 
@@ -41,7 +42,7 @@ def file_notes(files: Files, room: Room) -> Iterator[Note]:
     )
     for at, path in enumerate(changed + read[:_MOST_READ]):
         file = files[path]
-        text = f"`{_short(path, root)}` · {_what(file)}"
+        text = f"`{_short(path, root)}` · {_what(file)}{_defined(file, room)}"
         yield Note(
             section=Section.FILES,
             text=room.cited(text, file.last) if file.changed else text,
@@ -69,9 +70,14 @@ def _what(file: Touched) -> str:
     words += ["deleted"] * file.deleted
     spans = [f"{first}–{last}" for first, last in file.ranges]
     shown = spans[:_MOST_RANGES] + ["…"] * (len(spans) > _MOST_RANGES)
-    symbols = [f"`{name}`" for name in file.symbols][-_MOST_SYMBOLS:]
-    text = ", ".join(words) + (f" (lines {', '.join(shown)})" if shown else "")
-    return f"{text}{_DEFINES}{', '.join(symbols)}" if symbols else text
+    return ", ".join(words) + (f" (lines {', '.join(shown)})" if shown else "")
+
+
+def _defined(file: Touched, room: Room) -> str:
+    """Return what was defined last in a file: a few names, more if there is room for many."""
+    most = _MOST_SYMBOLS if room.chars >= _ROOMY else _MOST_SYMBOLS // 3
+    names = [f"`{name}`" for name in file.symbols][-most:]
+    return _DEFINES + ", ".join(names) if names else ""
 
 
 def _root(paths: Iterable[str]) -> str:
@@ -88,7 +94,16 @@ def _root(paths: Iterable[str]) -> str:
 
 
 def _short(path: str, root: str) -> str:
-    return path.removeprefix(f"{root}/") if root else path
+    """Return a path as the section shows it: beside a root, what was only ever named as a relative path begins with `./`."""
+    if not root:
+        return path
+    return path.removeprefix(f"{root}/") if path.startswith(("/", "~")) else f"./{path}"
+
+
+def _full(path: str, root: str) -> str:
+    if path.startswith(("/", "~")) or not root:
+        return path
+    return path[2:] if path.startswith("./") else f"{root}/{path}"
 
 
 def _known(previous: Outline) -> Files:
@@ -99,8 +114,7 @@ def _known(previous: Outline) -> Files:
         if match := _ROOT.fullmatch(item):
             root = match[1]
         for path, what in _listed(item):
-            full = path if path.startswith("/") or not root else f"{root}/{path}"
-            files.setdefault(full, _read_back(what, -order))
+            files.setdefault(_full(path, root), _read_back(what, -order))
     return files
 
 

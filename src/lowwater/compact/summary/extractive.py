@@ -20,12 +20,13 @@ from lowwater.compact.summary.extract_progress import (
     progress_notes,
 )
 from lowwater.compact.summary.extract_todo import Todo, todo_of
+from lowwater.compact.summary.extract_written import written_notes
 from lowwater.compact.summary.notes import Note, Room, carried, room_for, uncited
 from lowwater.compact.summary.story import Story, story_of
 from lowwater.compact.summary.telling import Told, told
 from lowwater.compact.summary.template import Outline, Section, parse, render
 from lowwater.ports import Tokenizer
-from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.summaries import Critical, SummaryRequest, Written
 
 NAME = "extractive"
 _FACTS = 0.72
@@ -60,14 +61,12 @@ def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
     notes = tuple(_notes(request, story, previous, sentences, room))
     budget.share(notes, _FACTS)
     wanted = references_of(story, request.previous)
-    budget.add(sentence_notes(missing_from(budget.text(), wanted), sentences, room))
-    budget.add(
-        name_notes(
-            missing_from(budget.text(), wanted),
-            request.numbers[-1] if request.numbers else len(request.messages),
-        )
-    )
+    missing = missing_from(budget.text(), wanted)
+    budget.add(sentence_notes(missing, sentences, room))
+    budget.add(_with_errors(notes, missing))
+    budget.add(name_notes(missing_from(budget.text(), wanted)))
     budget.add(note for note in ranked(notes) if note.worth >= _WORTH_ADDING)
+    budget.add(written_notes(story, budget.text(), room))
     return budget.text()
 
 
@@ -124,6 +123,12 @@ def _carried(previous: Outline, story: Story, todo: Todo) -> Iterator[Note]:
 
 def _unknown_files(previous: Outline) -> Iterator[Note]:
     return (note for note in carried(previous, Section.FILES, 2) if not is_known_item(note.text))
+
+
+def _with_errors(notes: Sequence[Note], missing: Sequence[Critical]) -> Iterator[Note]:
+    """Yield the notes that tell missing errors together with their command and what became of them."""
+    lines = [reference.text for reference in missing if reference.kind == "error"]
+    return (note for note in ranked(notes) if any(line in note.text for line in lines))
 
 
 def _todo_notes(todo: Todo) -> Iterator[Note]:

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from lowwater.compact.summary.phrases import words
+from lowwater.compact.summary.phrases import key_words, words
 from lowwater.compact.summary.template import Outline, Section
 from lowwater.values.summaries import SummaryRequest
 
 _HANDLES = re.compile(r"\s*\(lw:\d+(?:–\d+)?\)\s*$")
+
+CHRONICLES = frozenset({Section.DONE, Section.RESOLVED, Section.DECISIONS, Section.CONTEXT})
+"""Sections that read in the order things happened; the others begin with what matters most."""
+
+LAST = 1_000_000_000
+"""The place of notes that come behind everything that happened."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -53,9 +59,18 @@ def room_for(request: SummaryRequest) -> Room:
     """Return the room a request leaves: a token is about three and a half characters of such text."""
     return Room(
         chars=int(request.max_tokens * 3.5),
-        focus=frozenset(words(request.focus)),
+        focus=_topic(request) if request.focus else frozenset(),
         recall=request.recall and bool(request.numbers),
     )
+
+
+def _topic(request: SummaryRequest) -> frozenset[str]:
+    """Return the words of the focus that tell its topic from the others: those said in the fewest messages."""
+    asked = key_words(request.focus)
+    spoken = [words(message.text) for message in request.messages if message.role in {"user", "assistant"}]
+    times = {word: sum(word in said for said in spoken) for word in asked}
+    rarest = min((count for count in times.values() if count), default=0)
+    return frozenset(word for word, count in times.items() if count <= 2 * rarest + 1)
 
 
 def uncited(text: str) -> str:
@@ -64,7 +79,8 @@ def uncited(text: str) -> str:
 
 
 def carried(previous: Outline, section: Section, worth: float) -> Iterator[Note]:
-    """Yield the items of a previous summary's section in their order, later ones worth a little more."""
+    """Yield the items of a previous summary's section in their order, worth a little more the later in a chronicle."""
     items = previous.of(section)
     for at, item in enumerate(items):
-        yield Note(section=section, text=item, worth=worth + 0.3 * at / len(items), at=at - len(items))
+        more = 0.3 * at / len(items) if section in CHRONICLES else -0.3 * at / len(items)
+        yield Note(section=section, text=item, worth=worth + more, at=at - len(items))

@@ -69,9 +69,6 @@ def sentences(text: str) -> Iterator[str]:
         line = _row(raw) if raw.lstrip().startswith("|") else flat(_MARKS.sub("", raw))
         if not line or _RULE.match(line):
             continue
-        if len(line) < 80:
-            yield line
-            continue
         yield from (piece.strip() for piece in _END.split(line) if piece and piece.strip())
 
 

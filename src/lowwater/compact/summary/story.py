@@ -12,8 +12,10 @@ from lowwater.values.summaries import SummaryRequest
 from lowwater.values.tools import ToolClass, arguments_of, classify, subject_of
 
 _EXIT = re.compile(
-    r"(?:^|\n)\s*(?:Error: )?(?:Process exited with (?:exit )?code|[Ee]xit(?:ed)?[ _](?:with )?(?:code|status):?|\"exit_code\":)\s*"
-    r"(-?\d+)"
+    r"""(?:^|\n)\s*(?:Error:\ )?
+    (?:Process\ exited\ with\ (?:exit\ )?code|[Ee]xit(?:ed)?[ _](?:with\ )?(?:code|status):?|"exit_code":)
+    \s*(-?\d+)""",
+    re.VERBOSE,
 )
 _ENVELOPE = re.compile(
     r"\A(?:Chunk ID: .*\n|Wall time: .*\n|Process exited with code \d+\n|Original token count: .*\n)+Output:\n"
@@ -135,8 +137,8 @@ class _Reader:
         result = self._results.get(call.id)
         output = result.text if result else ""
         arguments = arguments_of(call)
-        subject = self._running.get(str(arguments.get("session_id", "")), "") or subject_of(call)
-        kind = classify(call.name)
+        kind = _kind(call, arguments)
+        subject = self._running.get(str(arguments.get("session_id", "")), "") or _subject(call, arguments)
         running = _RUNNING.search(output, 0, 400) if kind == "shell" else None
         if running:
             self._running[running[1]] = subject
@@ -152,6 +154,17 @@ class _Reader:
             failed=result is not None and (result.is_error or _says_failed(output)),
             refused=refused is not None,
         )
+
+
+def _kind(call: ToolCall, arguments: dict[str, object]) -> ToolClass:
+    """Return the kind of tool; an editor that is asked to view a file reads it."""
+    kind = classify(call.name)
+    return "read" if kind == "write" and arguments.get("command") == "view" else kind
+
+
+def _subject(call: ToolCall, arguments: dict[str, object]) -> str:
+    code = arguments.get("code")
+    return code if isinstance(code, str) and code.strip() else subject_of(call)
 
 
 def _says_failed(output: str) -> bool:

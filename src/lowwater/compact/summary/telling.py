@@ -10,26 +10,34 @@ from lowwater.compact.summary.phrases import clip, sentences
 from lowwater.compact.summary.story import Statement
 
 _PROCESS = re.compile(
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|alright|first|next|then|so|right|yes|sure|done)[,.!:—–-]*\s+)*"
-    r"(?:let me|let's|i'?ll|i will|i'?m going to|i am going to|i'?m|i need to|we need to|going to|time to|i can see|i have)\s+(?:now |also |then |first |just |quickly |to )*"
-    r"(?:(?:re)?(?:read|check|look|run|see|search|find|view|examine|start|explore|verify|continue|get|take|do|open|inspect|investigate"
-    r"|understand|analy[sz]e|review|try|proceed|gather|grep|list|load|use|test|confirm|fetch|begin|dig|build|pull|wait|refresh|go|load|compare|trac|watch)"
-    r"(?:n?n?ing|t?ting)?|using|tracing|comparing|continuing|examining|taking|also|still|now)\b",
-    re.IGNORECASE,
+    r"""^(?:(?:wait|hmm|ah|oh|ok(?:ay)?|good|great|perfect|excellent|now|alright|first|next|then|so|right|yes|sure|done)
+        [,.!:—–-]*\s+)*
+    (?:let\ me|let's|i'?ll|i\ will|i'?m\ going\ to|i\ am\ going\ to|i'?m|i\ need\ to|we\ need\ to|going\ to|time\ to|i\ can\ see|i\ have)
+    \s+(?:(?:now|also|then|first|just|quickly|actually|to)\ )*
+    (?:(?:re)?(?:read|check|look|run|see|search|find|view|examine|start|explore|verify|continue|get|take|do|open|inspect
+        |investigate|understand|analy[sz]e|review|try|proceed|gather|grep|list|load|use|test|confirm|fetch|begin|dig|build
+        |pull|wait|refresh|go|compare|watch)(?:n?n?ing|t?ting)?
+      |using|tracing|comparing|continuing|examining|taking|also|still|now)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _NOW = re.compile(
-    r"^(?:now|next|then|first|finally|also|and)[,:]?\s+(?:i\s+|we\s+)?(?:add|update|modify|fix|create|write|check|run|look|need|remove|replace|verify|rebuild|commit|the)\b.{0,120}[:.…]?$",
-    re.IGNORECASE,
+    r"""^(?:now|next|then|first|finally|also|and)[,:]?\s+(?:i\s+|we\s+)?
+    (?:add|update|modify|fix|create|write|check|run|look|need|remove|replace|verify|rebuild|commit|the)\b
+    .{0,120}[:.…]?$""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _PLEASANTRY = re.compile(
-    r"^(?:you'?re (?:absolutely )?right|good (?:catch|point|question)|great|perfect|excellent|sure|done|got it|thanks|sounds good|of course|yes)[.!,\s]*$"
-    r"|^(?:would you like|want me to|shall i|should i|do you want|let me know|ready to|does this|is there anything)\b",
-    re.IGNORECASE,
+    r"""^(?:you'?re\ (?:absolutely\ )?right|good\ (?:catch|point|question)|great|perfect|excellent|sure|done|got\ it|thanks
+        |sounds\ good|of\ course|yes)[.!,\s]*$
+    | ^(?:would\ you\ like|want\ me\ to|shall\ i|should\ i|do\ you\ want|let\ me\ know|ready\ to|does\ this|is\ there\ anything)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _WEIGHTY = re.compile(
-    r"\b(?:root cause|caused? by|the cause|because|decided|decision|instead of|rather than|turns out|the (?:real |actual |main )?(?:problem|issue|bug|fix|reason)"
-    r"|fixed|added|removed|renamed|created|implemented|changed|updated|moved|replaced|committed|pushed|merged|pass(?:es|ed|ing)?|fail(?:s|ed|ing)?|blocked|remaining|next step)\b",
-    re.IGNORECASE,
+    r"""\b(?:root\ cause|caused?\ by|the\ cause|because|decided|decision|instead\ of|rather\ than|turns\ out
+    |the\ (?:real\ |actual\ |main\ )?(?:problem|issue|bug|fix|reason)
+    |fixed|added|removed|renamed|created|implemented|changed|updated|moved|replaced|committed|pushed|merged
+    |pass(?:es|ed|ing)?|fail(?:s|ed|ing)?|blocked|remaining|next\ step)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -70,7 +78,9 @@ def is_process(sentence: str) -> bool:
 
 def condense(told_sentences: Sequence[Told], limit: int) -> str:
     """Return the sentences that matter most, in their order, within `limit` characters; at least the first of them."""
-    candidates = [sentence for sentence in told_sentences if _says_something(sentence)]
+    candidates = [sentence for sentence in told_sentences if _says_something(sentence)] or list(
+        told_sentences
+    )
     if not candidates:
         return ""
     ranked = sorted(
@@ -88,7 +98,7 @@ def condense(told_sentences: Sequence[Told], limit: int) -> str:
 
 
 def _says_something(sentence: Told) -> bool:
-    if sentence.process and not sentence.names:
+    if (sentence.process and not sentence.names) or sentence.text.endswith(","):
         return False
     return len(sentence.text) >= 20 or bool(sentence.names)
 

@@ -106,7 +106,8 @@ def _written(step: Step) -> Iterator[tuple[str, Touch]]:
         yield from _patched(patch)
     elif path := path_of(step.call):
         whole = not any(name in step.arguments for name in _PARTIAL)
-        made = whole and _CREATED.search(f"{step.call.name} {step.output[:200]}")
+        verb = step.arguments.get("command", "")
+        made = whole and _CREATED.search(f"{step.call.name} {verb} {step.output[:200]}")
         yield path, "created" if made else "written" if whole else "edited"
 
 

@@ -121,7 +121,7 @@ def _newest(written: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> st
         if tokenizer.count(text) <= max_tokens:
             return text
         if not kept:
-            return text if not max_tokens else _cut_to(text, tokenizer, max_tokens)
+            return _cut_to(text, tokenizer, max_tokens)
         kept.pop(0)
 
 

@@ -17,24 +17,30 @@ _MOST = 10
 """Error lines taken from one output."""
 _SIGN = re.compile(
     r"""\b[A-Za-z]\w{0,60}?(?:Error|Exception)(?:\b(?=[:(\s])|$)
-    | \bFAIL(?:ED|URE)?\b | \bpanic: | \bfatal: | \b[Ee]rror(?:\[\w+\])?: | \bERROR\b | \bERR! | [✗✕✖❌]
+    | \bFAIL(?:ED|URE)?\b | \bpanic: | \bfatal: | \b[Ee]rror(?:\[\w+\]|\ [A-Z]{1,5}\d+)?: | \bERROR\b | \bERR! | [✗✕✖❌]
     | \bcommand\ not\ found | \bNo\ such\ file\ or\ directory | \bPermission\ denied | \bundefined: | \bcannot\ find
     | \bdoes\ not\ exist | \bnot\ found\ in\ file | \bCONFLICT\b | \brejected\b | \bFile\ "[^"\n]+",\ line\ \d+""",
     re.VERBOSE | re.MULTILINE,
 )
 _FRAME = re.compile(r'\s*File "[^"\n]+", line \d+')
 _CODE = re.compile(
-    r"""^\s*(?:[+>|]|-(?!--)|//|\#|\*|/\*|\d+[:\-→\t│|]|def\s|class\s|func\s|import\s|from\s|if\s|else|elif\s|return\b|raise\b|except\b|throw\b
-        |const\s|let\s|var\s|case\s|type\s|at\s|["'`{\[]|undefined,|std(?:err|out):)
-    | \b(?:Errorf|errors\.(?:New|Is|As)|t\.(?:Error|Fatal)\w*|console\.error|new\ \w*Error|logger?\.\w+|assert\w*\.\w+|require\.\w+)\s*\(
+    r"""^\s*(?:[+>|]|-(?!--)|//|\#|\*|/\*|\d+[:\-→\t│|]|["'`{\[]|undefined,|std(?:err|out):|at\s
+        |def\s|class\s|func\s|import\s|from\s|if\s|else|elif\s|return\b|raise\b|except\b|throw\b
+        |const\s|let\s|var\s|case\s|type\s)
+    | \b(?:Errorf|errors\.(?:New|Is|As)|t\.(?:Error|Fatal)\w*|console\.error|new\ \w*Error|logger?\.\w+
+        |assert\w*\.\w+|require\.\w+)\s*\(
     | (?:[{;]|=>|\(|&&|\|\|)\s*$ | \berr\s*[!:=]=?\s | \b0\ (?:errors?|fail)
     | [✓✔] | \(pass\) | \bPASS(?:ED)?\b | \bok\s*$""",
     re.VERBOSE | re.IGNORECASE,
 )
+"""How a line looks that mentions an error without being one: code, diffs, passing tests."""
 _GREPPED = re.compile(r"^[\w@./+-]+[:-]\d+[:-]\s*(?P<rest>.*)")
 _ANCHORED = re.compile(
-    r"\W*(?:[\w./@-]+: )?(?:error(?:\[\w+\])?:|fatal:|panic:|Error:|ERROR\b|FAIL(?:ED|URE)?\b|CONFLICT\b|[A-Z][\w.]*(?:Error|Exception)\b)"
-    r"|\s*--- FAIL|\s*File \""
+    r"""\W*(?:[\w./@-]+:\ )?(?:
+      error(?:\[\w+\])?: | fatal: | panic: | Error: | ERROR\b | FAIL(?:ED|URE)?\b | CONFLICT\b
+    | [A-Z][\w.]*(?:Error|Exception)\b
+    ) | \s*---\ FAIL | \s*File\ " """,
+    re.VERBOSE,
 )
 """How an error line begins in the output of a command that did not say it failed."""
 _TIMING = re.compile(r"\s*[(\[]?\b\d+(?:\.\d+)?\s?(?:ms|s|µs)\b[)\]]?")

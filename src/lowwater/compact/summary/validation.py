@@ -16,15 +16,18 @@ _SHORT = 600
 """Characters within which a refusal anywhere refuses the whole."""
 _LEADING = re.compile(r"\A(?:\s|#[^\n]*\n|[-*>]\s)+")
 _REFUSES = re.compile(
-    r"""(?:(?:i['’]?m|i\ am|we['’]?re|we\ are)\ (?:very\ |so\ |really\ )?(?:sorry|afraid)|sorry|my\ apologies|i\ apologi[sz]e|apologies|unfortunately|regrettably)
-        [^.\n]{0,80}?\b(?:can['’]?t|cannot|can\ not|unable|not\ able|won['’]?t|not\ going\ to|must\ decline|not\ possible|no\ longer)
+    r"""(?:(?:i['’]?m|i\ am|we['’]?re|we\ are)\ (?:very\ |so\ |really\ )?(?:sorry|afraid)
+          |sorry|my\ apologies|i\ apologi[sz]e|apologies|unfortunately|regrettably)
+        [^.\n]{0,80}?\b
+        (?:can['’]?t|cannot|can\ not|unable|not\ able|won['’]?t|not\ going\ to|must\ decline|not\ possible)
     | i\ (?:can['’]?t|cannot|can\ not|won['’]?t|will\ not|must\ decline|decline|refuse)\b[^.\n]{0,40}?\b
         (?:assist|help|comply|provide|fulfil|fulfill|do\ that|complete|summari[sz]e|continue|engage|discuss|process|to\b)
     | i(?:['’]?m|\ am)\ (?:unable|not\ able|not\ allowed|not\ permitted|not\ comfortable)\b
     | (?:as|being)\ an?\ (?:ai|language\ model|assistant)\b[^.\n]{0,60}?\b(?:can['’]?t|cannot|unable|not)
     | this\ (?:request|conversation|content)\ (?:violates|goes\ against|cannot\ be)
-    | (?:对不起|抱歉|很抱歉)[，,]?[^。\n]{0,20}(?:无法|不能)|我(?:无法|不能)(?:协助|帮助|提供|完成)
-    | (?:申し訳|すみません)[^。\n]{0,30}(?:できません|できかねます|いたしかねます) | (?:죄송)[^.\n]{0,30}(?:없습니다)
+    | (?:对不起|抱歉|很抱歉)[，,]?[^。\n]{0,20}(?:无法|不能) | 我(?:无法|不能)(?:协助|帮助|提供|完成)
+    | (?:申し訳|すみません)[^。\n]{0,30}(?:できません|できかねます|いたしかねます)
+    | 죄송[^.\n]{0,30}없습니다
     | (?:es\ tut\ mir\ leid|lo\ siento|désolé|je\ suis\ désolé)[^.\n]{0,60}?\b(?:kann|nicht|puedo|peux)""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -61,6 +61,16 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
     summary_context_share: Annotated[
         Share, Meta(description="A summary is never longer than this share of the context length.")
     ] = 0.05
+    weak_summaries: Annotated[
+        Literal["accept", "refuse"],
+        Meta(
+            description="Where every summary misses too much: accept the best there is, or refuse to compact."
+        ),
+    ] = "accept"
+    competing_summaries: Annotated[
+        bool,
+        Meta(description="Ask every summarizer and take the best summary; false: the first that is good."),
+    ] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

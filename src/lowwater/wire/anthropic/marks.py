@@ -6,6 +6,7 @@ from lowwater.wire.reading import read_fields, read_json, write_array, write_jso
 
 MARK = "cache_control"
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+_SPELLED = b'"cache_control"'
 
 
 class _Block(Struct):
@@ -16,11 +17,8 @@ class _Block(Struct):
 def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
     """Return the message with a mark on its last block that may carry one; a message without any stays as it is."""
     fields = read_fields(raw)
-    marked = mark_content(fields.get("content", b'""'), ttl)
-    if marked is None:
-        return raw
-    fields["content"] = marked
-    return write_object(fields)
+    marked = mark_content(fields.get("content", b"null"), ttl)
+    return raw if marked is None else write_object(fields | {"content": marked})
 
 
 def mark_content(content: bytes, ttl: str = "5m") -> bytes | None:
@@ -28,12 +26,13 @@ def mark_content(content: bytes, ttl: str = "5m") -> bytes | None:
     if content.lstrip()[:1] == b'"':
         if not read_json(content, str).strip():
             return None
-        block = {"type": b'"text"', "text": content, MARK: mark(ttl)}
-        return write_array([write_object(block)])
+        return write_array([write_object({"type": b'"text"', "text": content, MARK: mark(ttl)})])
+    if content.lstrip()[:1] != b"[":
+        return None
     blocks = [bytes(block) for block in read_json(content, list[Raw])]
     for index in range(len(blocks) - 1, -1, -1):
         peek = read_json(blocks[index], _Block)
-        if peek.type not in _UNMARKABLE and peek.text != "":
+        if peek.type not in _UNMARKABLE and (peek.type != "text" or peek.text):
             blocks[index] = write_object(read_fields(blocks[index]) | {MARK: mark(ttl)})
             return write_array(blocks)
     return None
@@ -41,27 +40,22 @@ def mark_content(content: bytes, ttl: str = "5m") -> bytes | None:
 
 def unmark_message(raw: bytes) -> bytes:
     """Return the message without its cache marks, those inside tool results too; without any it is the same bytes."""
-    if b'"cache_control"' not in raw:
+    if _SPELLED not in raw:
         return raw
     fields = read_fields(raw)
-    fields.pop(MARK, None)
-    if "content" in fields:
-        fields["content"] = unmark_content(fields["content"])
-    return write_object(fields)
+    bare = {name: value for name, value in fields.items() if name != MARK}
+    if "content" in bare:
+        bare["content"] = unmark_content(bare["content"])
+    return raw if bare == fields else write_object(bare)
 
 
 def unmark_content(content: bytes) -> bytes:
-    """Return content, a system prompt or tools without cache marks."""
-    if b'"cache_control"' not in content or content.lstrip()[:1] != b"[":
+    """Return content, a system prompt or tools without cache marks; without any it is the same bytes."""
+    if _SPELLED not in content or content.lstrip()[:1] != b"[":
         return content
-    blocks: list[bytes] = []
-    for block in read_json(content, list[Raw]):
-        fields = read_fields(bytes(block))
-        fields.pop(MARK, None)
-        if fields.get("type") == b'"tool_result"' and "content" in fields:
-            fields["content"] = unmark_content(fields["content"])
-        blocks.append(write_object(fields))
-    return write_array(blocks)
+    blocks = [bytes(block) for block in read_json(content, list[Raw])]
+    bare = [unmark_message(block) for block in blocks]
+    return content if bare == blocks else write_array(bare)
 
 
 def mark(ttl: str) -> bytes:

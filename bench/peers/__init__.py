@@ -1,0 +1,1 @@
+"""Other projects' compressors, each driven inside an environment of its own."""

@@ -1,0 +1,134 @@
+"""The tool results in a view that are more than a placeholder, each with the call it answers."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from lowwater.compact.weights import is_picture, share_of_tokens
+from lowwater.values.entries import Edit
+from lowwater.values.parts import Document, Image, ResultPart, Text, ToolCall, ToolResult
+from lowwater.values.tools import ToolClass, class_of
+from lowwater.values.view import Edited, Item, Original, Summary, parts_of
+
+Place = tuple[int, tuple[int, ...]]
+"""An item's index and the path to a part in it."""
+
+_PLACEHOLDER = re.compile(r"\[[^\n]* chars elided · [^\n]*\blw:\d+\](?:\n|$)")
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """One tool result: where it is, what it says, and the call it answers."""
+
+    item: int
+    number: int
+    path: tuple[int, ...]
+    part: ToolResult
+    """As it is shown."""
+    original: ToolResult
+    """As it came."""
+    text: str
+    """All that is text in it, as it is shown."""
+    tokens: int
+    """About how many tokens that text is."""
+    pictures: int
+    """About how many tokens its pictures are."""
+    call: ToolCall | None
+
+    @property
+    def place(self) -> Place:
+        """Where it is in the view."""
+        return self.item, self.path
+
+    @property
+    def tool(self) -> str:
+        """The tool's name, as far as the view tells."""
+        return self.call.name if self.call else ""
+
+    @property
+    def kind(self) -> ToolClass:
+        """The kind of tool that gave it."""
+        return class_of(self.call) if self.call else "other"
+
+    def shown_as(self, text: str) -> list[Edit]:
+        """Return the edits that put `text` in place of all text of the result; pictures in it stay."""
+        first, *rest = (at for at, part in enumerate(self.original.parts) if not is_picture(part))
+        edits = [Edit(path=(*self.path, first), by=Text(text=text))]
+        edits.extend(Edit(path=(*self.path, at), by=None) for at in rest)
+        return edits
+
+
+def calls_in(items: Iterable[Item]) -> dict[str, ToolCall]:
+    """Return the calls in a view by id."""
+    return {
+        part.id: part
+        for item in items
+        if item.message.role == "assistant"
+        for part in item.message.parts
+        if isinstance(part, ToolCall)
+    }
+
+
+def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, ToolCall]) -> list[Result]:
+    """Return the tool results in these items, in order, but for those that are placeholders already."""
+    found: list[Result] = []
+    for index in indexes:
+        item = items[index]
+        if isinstance(item, Summary) or item.message.role == "assistant":
+            continue
+        for path, part, original in _results(item):
+            if is_placeholder(part):
+                continue
+            pictures = [inner for inner in part.parts if is_picture(inner)]
+            alone = len(item.message.parts) == 1
+            whole = item.tokens if alone else share_of_tokens(item.tokens, item.message.parts, [part])
+            seen = share_of_tokens(whole, [part], pictures) if pictures else 0
+            found.append(
+                Result(
+                    item=index,
+                    number=item.number,
+                    path=path,
+                    part=part,
+                    original=original,
+                    text=text_of(part),
+                    tokens=whole - seen,
+                    pictures=seen,
+                    call=calls.get(part.call_id),
+                )
+            )
+    return found
+
+
+def is_placeholder(result: ToolResult) -> bool:
+    """Return whether a compaction, of this session or of another, left only a placeholder of the result."""
+    return any(isinstance(part, Text) and _PLACEHOLDER.match(part.text) for part in result.parts)
+
+
+def text_of(result: ToolResult) -> str:
+    """Return all that is text in a result: its texts, plain documents, and blocks of unknown type as JSON."""
+    if len(result.parts) == 1 and isinstance(result.parts[0], Text):
+        return result.parts[0].text
+    return "\n".join(_words(part) for part in result.parts if not is_picture(part))
+
+
+def _results(item: Original | Edited) -> Iterator[tuple[tuple[int, ...], ToolResult, ToolResult]]:
+    """Yield the path to each result, the result as it is shown, and as it came."""
+    if isinstance(item, Original):
+        for at, part in enumerate(item.message.parts):
+            if isinstance(part, ToolResult):
+                yield (at,), part, part
+        return
+    for path, part in parts_of(item):
+        original = item.original.parts[path[0]]
+        if isinstance(part, ToolResult) and isinstance(original, ToolResult):
+            yield path, part, original
+
+
+def _words(part: ResultPart) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Image() | Document():
+            return part.data
+        case _:
+            return part.body

@@ -1,0 +1,43 @@
+"""What an answer teaches: how counts become the provider's tokens, how fast the conversation grows, what it consumed."""
+
+from msgspec.structs import replace
+
+from lowwater.decide.outcome import after_turn
+from lowwater.engine.state import State, Totals
+from lowwater.values.response import Response
+from lowwater.values.usage import Usage
+
+_MEMORY = 0.2
+"""How much the newest turn counts in the measured growth."""
+
+
+def learn(state: State, response: Response) -> State:
+    """Return the session after an answer; one without usage teaches nothing but that a turn was taken."""
+    state = replace(state, past=after_turn(state.past))
+    if response.usage is None or response.prompt <= 0:
+        return replace(state, totals=replace(state.totals, turns=state.totals.turns + 1))
+    calibration = state.calibration.observe(counted=state.sent or state.counted, reported=response.prompt)
+    return replace(
+        _with_growth(state, response.prompt),
+        calibration=calibration,
+        reported=response.prompt,
+        totals=_totals_after(state.totals, response.usage),
+    )
+
+
+def _with_growth(state: State, prompt: int) -> State:
+    grown = prompt - state.reported
+    if not state.reported or grown <= 0:
+        return state
+    weight = max(_MEMORY, 1 / (state.growths + 1))
+    return replace(state, growth=(1 - weight) * state.growth + weight * grown, growths=state.growths + 1)
+
+
+def _totals_after(totals: Totals, usage: Usage) -> Totals:
+    return replace(
+        totals,
+        turns=totals.turns + 1,
+        prompt=totals.prompt + usage.prompt,
+        cache_read=totals.cache_read + usage.cache_read,
+        output=totals.output + usage.output,
+    )

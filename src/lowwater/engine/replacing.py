@@ -1,0 +1,106 @@
+"""Carrying out what takes a summary: spans of the view, each replaced by a text that stands for it."""
+
+from collections.abc import Generator, Sequence
+
+from msgspec.structs import replace
+
+from lowwater.compact import condense, summarize
+from lowwater.compact.propose import EVERYTHING, propose
+from lowwater.compact.spans import replace_span, request_for
+from lowwater.engine.effects import Outcome, Summarize
+from lowwater.engine.summaries import need_for, obtain
+from lowwater.engine.work import Result, Work, first_difference, tokens_of
+from lowwater.values.groups import Span
+from lowwater.values.proposal import Proposal
+from lowwater.values.view import Item
+
+_PASSES = frozenset({condense.LEAF, condense.CONDENSE})
+REPLACING = _PASSES | {summarize.NAME, EVERYTHING}
+"""The mechanisms that replace whole messages."""
+_MOST_PASSES = 12
+
+
+def replace_spans(
+    work: Work, result: Result, planned: Sequence[Proposal], *, enough: int
+) -> Generator[Summarize, Outcome, Result]:
+    """Replace spans by summaries, as planned; where there is an end to reach, passes are repeated until it is.
+
+    A plan counts in items that are no longer there once a span was replaced, so all but the first are asked for anew.
+    """
+    sweeping = enough > 0 and all(proposal.mechanism in _PASSES for proposal in planned)
+    passes = fruitless = 0
+    while planned and fruitless < len(planned) and passes < (_MOST_PASSES if sweeping else len(planned)):
+        mechanism = planned[passes % len(planned)].mechanism
+        proposal = planned[0] if passes == 0 else _again(work, result.items, mechanism)
+        before = result
+        if proposal is not None:
+            result = yield from _summarized(work, result, proposal)
+        if result.changed and work.size(result.items) <= enough:
+            break
+        passes, fruitless = passes + 1, 0 if result.summaries > before.summaries else fruitless + 1
+    return result
+
+
+def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Summarize, Outcome, Result]:
+    """Replace a span by a summary of its originals; without one, what was reached so far stays.
+
+    Summarizers that failed in this event are not asked again.
+    """
+    span, items = proposal.span, before.items
+    assert span is not None
+    making = work.making
+    request = request_for(
+        items,
+        span,
+        max_tokens=_budget(work, items, span, proposal.mechanism),
+        focus=work.focus,
+        recall=making.offers_recall,
+    )
+    need = need_for(
+        request,
+        replaces=tokens_of(items[span.start : span.stop]),
+        tokenizer=making.tokenizer,
+        must=work.at_wall,
+    )
+    ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
+    obtained = yield from obtain(need, ladder, at=work.at)
+    failed_at = before.failed_at if obtained.failed_at is None else obtained.failed_at
+    low = before.low if obtained.low is None else obtained.low
+    if obtained.judged is None:
+        return replace(before, failed_at=failed_at, low=low)
+    text = obtained.judged.written.text
+    depth = condense.depth_of(items, span) if proposal.mechanism == condense.CONDENSE else 1
+    shorter = replace_span(items, span, text, making, depth=depth)
+    if tokens_of(shorter) >= tokens_of(items):
+        return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
+    return Result(
+        items=tuple(shorter),
+        phases=(*before.phases, work.phase(proposal.mechanism, items, shorter)),
+        mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
+        first_changed=first_difference(work.asked.items, shorter),
+        judged=obtained.judged,
+        summaries=before.summaries + 1,
+        summary_tokens=before.summary_tokens + making.tokenizer.count(text),
+        failed_at=failed_at,
+        low=low,
+    )
+
+
+def _budget(work: Work, items: Sequence[Item], span: Span, mechanism: str) -> int:
+    """Return how long a summary may be: sized by the originals for the middle, fixed for a pass."""
+    if mechanism in _PASSES:
+        return work.asked.settings.leaf.leaf_target_tokens
+    compression = work.asked.settings.compression
+    whole = work.asked.items if len(items) == len(work.asked.items) else items
+    return summarize.budget(
+        whole[span.start : span.stop],
+        ratio=compression.summary_ratio,
+        least=compression.summary_min_tokens,
+        most=work.asked.counted(work.asked.limits.summary),
+    )
+
+
+def _again(work: Work, items: Sequence[Item], mechanism: str) -> Proposal | None:
+    """Ask a mechanism anew."""
+    offers = propose(replace(work.asked, items=items))
+    return next((proposal for proposal in offers.proposals if proposal.mechanism == mechanism), None)

@@ -1,0 +1,48 @@
+"""Starting over: on another model, or from the messages alone."""
+
+from msgspec.structs import replace
+
+from lowwater.decide.outcome import after_switch
+from lowwater.engine.ladder import Standing
+from lowwater.engine.rewinding import rewind
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import Route, State, Totals
+from lowwater.values.entries import Compacted, ModelChanged
+from lowwater.values.model import Model
+from lowwater.values.situation import Past
+
+
+def switch(state: State, route: Route, model: Model, *, prior: float, at: float) -> State:
+    """Return the session on another model: everything learned of the one before is forgotten (SPEC G)."""
+    if model.name == state.model.name:
+        return replace(state, route=route, model=model)
+    return replace(
+        state,
+        route=route,
+        ledger=state.ledger.append(ModelChanged(at=at, model=model.name)),
+        model=model,
+        calibration=type(state.calibration)(prior=prior),
+        reported=0,
+        growth=0.0,
+        growths=0,
+        past=after_switch(state.past),
+        binds_thinking=state.binds_thinking or model.binds_thinking,
+    )
+
+
+def reset(state: State, setup: Setup, at: float) -> State:
+    """Return the session as if it had never been compacted: no summary, no counters, nothing warned of; the messages stay."""
+    first = next((i for i, entry in enumerate(state.ledger.entries) if isinstance(entry, Compacted)), None)
+    if first is not None:
+        state = rewind(state, first, setup, discard_later=False, at=at)
+    return replace(
+        state,
+        past=Past(),
+        standing=Standing(),
+        totals=Totals(),
+        warned=frozenset(),
+        growth=0.0,
+        growths=0,
+        decision=None,
+        last=None,
+    )

@@ -1,0 +1,28 @@
+"""Warnings on the way to the threshold, told to the log and to whoever asked for them (SPEC I)."""
+
+import logging
+from collections.abc import Callable
+
+from lowwater.decide.warnings import Level, UsageWarning
+
+_log = logging.getLogger("lowwater")
+_SEVERITY: dict[Level, int] = {
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "critical": logging.CRITICAL,
+}
+
+
+def tell_warning(
+    warning: UsageWarning, session: str, *, call: Callable[[UsageWarning], object] | None, quiet: bool
+) -> None:
+    """Log a warning unless `quiet`, and hand it to `call`; a callback that fails is logged by the kind of its error."""
+    if not quiet:
+        _log.log(_SEVERITY[warning.level], "%s: %s", session, warning.sentence)
+    if call is None:
+        return
+    try:
+        call(warning)
+    except Exception as error:  # noqa: BLE001  # a warning must never make a turn fail
+        _log.warning("the warning callback failed: %s", type(error).__name__)

@@ -1,0 +1,223 @@
+"""What must hold of every view, checked on a ledger as it grows: the invariants of DESIGN.
+
+Written apart from the code that it checks: nothing here asks a mechanism or a stage what it thinks.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from lowwater.values.entries import Compacted, Edit, PreambleChanged, Rewound
+from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message
+from lowwater.values.parts import AnyPart, Text, Thinking, ToolResult
+from lowwater.values.tools import classify
+from lowwater.values.view import Edited, Item, Summary, View
+
+AT_THE_WALL = frozenset({"shorten", "summarize_all"})
+"""Mechanisms that may reach into the tail."""
+
+
+class Protected(Struct, frozen=True, kw_only=True):
+    """What a compaction must leave alone."""
+
+    first: int = 3
+    """Items of the view, the system prompt included, wherever it stands."""
+    last: int = 20
+    never_prune: tuple[str, ...] = ("clarify", "memory", "skill", "todo")
+    binds_thinking: bool = False
+    """Thinking may go anywhere, for the model refuses it behind a change."""
+    notes_in_system: bool = False
+    """The first compaction may add a note to the system prompt."""
+
+
+class Watch:
+    """Looks at a session after every turn and raises AssertionError at the first thing that must not be."""
+
+    def __init__(self, protected: Protected | None = None) -> None:
+        self._protected = protected or Protected()
+        self._ledger = Ledger()
+        self._sent: Sequence[Message] = ()
+        self.compactions = 0
+
+    def see(self, ledger: Ledger, sent: Sequence[Message]) -> None:
+        """Check a session that is about to send these messages."""
+        known = len(self._ledger.entries)
+        new = ledger.entries[known:]
+        _hold("the ledger only grows", ledger.entries[:known] == self._ledger.entries[:])
+        for position, entry in enumerate(new, start=known):
+            if isinstance(entry, Compacted):
+                self.compactions += 1
+                before, after = ledger.view_at(position), ledger.view_at(position + 1)
+                check_compaction(before, after, entry.mechanisms, self._protected)
+        if not any(isinstance(entry, Compacted | Rewound | PreambleChanged) for entry in new):
+            check_prefix(self._sent, sent)
+        check_pairs(sent)
+        if new:
+            check_nothing_lost(ledger)
+        check_newest_user(ledger)
+        self._ledger, self._sent = ledger, sent
+
+
+def check_pairs(messages: Sequence[Message]) -> None:
+    """Every call is answered before anybody else speaks, and every result answers such a call (invariant 1)."""
+    waiting: set[str] = set()
+    for at, message in enumerate(messages):
+        if message.role in {"assistant", "user"} and not message.results:
+            _hold(f"calls before message {at} are answered", not waiting)
+        for result in message.results:
+            _hold(f"the result in message {at} has its call", result.call_id in waiting)
+            waiting.discard(result.call_id)
+        if message.calls:
+            _hold(f"calls before message {at} are answered", not waiting)
+            waiting = {call.id for call in message.calls}
+    _hold("the newest calls are answered", not waiting)
+
+
+def check_prefix(before: Sequence[Message], after: Sequence[Message]) -> None:
+    """What was sent before is sent again, and more behind it (invariant 2)."""
+    _hold("nothing sent is missing", len(after) >= len(before))
+    for at, (old, new) in enumerate(zip(before, after, strict=False)):
+        _hold(f"message {at} leaves as it left before", _same(old, new))
+
+
+def check_compaction(before: View, after: View, mechanisms: Iterable[str], protected: Protected) -> None:
+    """A compaction shrinks the view and leaves head, tail and protected results alone (invariants 3 and 4)."""
+    used = set(mechanisms)
+    _hold("the view is strictly smaller", after.tokens < before.tokens)
+    old, new = list(before.items), list(after.items)
+    first = max(0, protected.first - bool(before.system))
+    summaries = [at for at, item in enumerate(old) if isinstance(item, Summary)]
+    head = min([_aligned(old, min(first, len(old))), *summaries])
+    for at in range(head):
+        noted = at == 0 and protected.notes_in_system and old[0].message.role in {"system", "developer"}
+        at_door = "shorten" in used and not any(item.message.role == "assistant" for item in old[at:])
+        _hold(f"head item {at} is untouched", noted or at_door or _untouched(old[at], new[at], protected))
+    if not used & AT_THE_WALL:
+        tail = min(protected.last, len(old) - head)
+        for at in range(1, tail + 1):
+            _hold(f"tail item −{at} is untouched", _untouched(old[-at], new[-at], protected))
+    if "shorten" not in used:
+        known = {item.number: item.edits for item in old if isinstance(item, Edited)}
+        for item in new:
+            if isinstance(item, Edited):
+                edits = [edit for edit in item.edits if edit not in known.get(item.number, ())]
+                whole = not any(_is_protected(item, edit, new, protected) for edit in edits)
+                _hold("a result that is never pruned is whole", whole)
+    _check_newest_group(old, new, protected)
+
+
+def check_nothing_lost(ledger: Ledger) -> None:
+    """Every message in effect stands in the view once, in person or inside a summary (invariant 6).
+
+    Only what a user said may stand twice: where it was said, and again behind a summary.
+    """
+    items = list(ledger.view.items)
+    shown = Counter(number for item in items for number in _numbers(item))
+    repeated = {
+        item.number
+        for summary, item in pairwise(items)
+        if isinstance(summary, Summary) and not isinstance(item, Summary) and _speaks(item.message)
+    }
+    twice = {number for number, count in shown.items() if count > 1}
+    _hold("no message stands for itself twice", twice <= repeated and max(shown.values(), default=0) <= 2)
+    if not any(isinstance(entry, Rewound) for entry in ledger.entries):
+        _hold("every message can be expanded to", len(shown) == len(ledger.messages))
+    for item in ledger.view.items:
+        if isinstance(item, Edited):
+            _hold("an edited message knows its original", _same(item.original, ledger.message(item.number)))
+
+
+def check_newest_user(ledger: Ledger) -> None:
+    """The newest user message stands word for word, right behind a summary of what came after it (invariant 5)."""
+    items = list(ledger.view.items)
+    numbers = sorted((number for item in items for number in _numbers(item)), reverse=True)
+    newest = next((number for number in numbers if _speaks(ledger.message(number))), None)
+    if newest is None:
+        return
+    mine = [item for item in items if not isinstance(item, Summary) and item.number == newest]
+    _hold("the newest user message is there", mine)
+    _hold("the newest user message is verbatim", _said(mine[-1].message) == _said(ledger.message(newest)))
+    later = [
+        at
+        for at, item in enumerate(items)
+        if isinstance(item, Summary) and max(_numbers(item), default=0) > newest
+    ]
+    if later:
+        behind = items[later[-1] + 1 : later[-1] + 2]
+        _hold("the newest user message is right behind the summary", behind == mine[-1:])
+
+
+def _aligned(items: Sequence[Item], head: int) -> int:
+    """Return where a head ends that splits no group: results of its calls belong to it."""
+    called = {call.id for item in items[:head] for call in item.message.calls}
+    while head < len(items) and any(result.call_id in called for result in items[head].message.results):
+        head += 1
+    return head
+
+
+def _check_newest_group(old: Sequence[Item], new: Sequence[Item], protected: Protected) -> None:
+    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (SPEC C2)."""
+    tail = old[len(old) - min(protected.last, len(old)) :]
+    answers = [item for item in tail if item.message.role == "assistant" and not isinstance(item, Summary)]
+    if not answers:
+        return
+    newest = next(_numbers(answers[-1]))
+    kept = [item for item in new if not isinstance(item, Summary) and item.number == newest]
+    _hold("the newest group is kept", kept and kept[0].message.calls == answers[-1].message.calls)
+
+
+def _untouched(old: Item, new: Item, protected: Protected) -> bool:
+    if _same(old.message, new.message):
+        return True
+    return protected.binds_thinking and _without_thinking(old.message) == _without_thinking(new.message)
+
+
+def _without_thinking(message: Message) -> Message:
+    return message.with_parts([part for part in message.parts if not isinstance(part, Thinking)])
+
+
+def _same(old: Message, new: Message) -> bool:
+    """Equal content in equal bytes."""
+    return old is new or (old == new and _bytes(old) == _bytes(new))
+
+
+def _bytes(message: Message) -> bytes:
+    return message.wire.raw if message.wire is not None and message.wire.exact else b""
+
+
+def _is_protected(item: Edited, edit: Edit, items: Sequence[Item], protected: Protected) -> bool:
+    """Return whether an edit is of a tool result that must not be touched."""
+    original = item.original.parts[edit.path[0]]
+    if not isinstance(original, ToolResult):
+        return False
+    calls = (call for each in items for call in each.message.calls)
+    tool = next((call.name for call in calls if call.id == original.call_id), "")
+    return bool({tool, classify(tool)} & set(protected.never_prune))
+
+
+def _numbers(item: Item) -> Iterator[int]:
+    if not isinstance(item, Summary):
+        yield item.number
+        return
+    for earlier, later in pairwise(item.sources):
+        _hold("the sources of a summary do not overlap", earlier.last < later.first)
+    for span in item.sources:
+        yield from range(span.first, span.last + 1)
+
+
+def _speaks(message: Message) -> bool:
+    return message.role == "user" and any(
+        not isinstance(part, Text) or part.text.strip() for part in _said(message)
+    )
+
+
+def _said(message: Message) -> list[AnyPart]:
+    return [part for part in message.parts if not isinstance(part, ToolResult)]
+
+
+def _hold(claim: str, holds: object) -> None:
+    if not holds:
+        raise AssertionError(f"broken: {claim}")

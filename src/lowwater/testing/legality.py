@@ -1,0 +1,25 @@
+"""Whether a provider would take a request, without sending it anywhere."""
+
+from typing import Any
+
+from lowwater.testing.provider.anthropic.rules import rules as messages_rules
+from lowwater.testing.provider.anthropic.signatures import Signer
+from lowwater.testing.provider.openai.rules import rules as chat_rules
+from lowwater.testing.provider.prompt import quarter
+from lowwater.testing.provider.rule import Incoming, Refusal, Rule, first_refusal
+from lowwater.values.message import Format
+
+_HEADERS = {"x-api-key": "key", "authorization": "Bearer key", "anthropic-version": "2023-06-01"}
+_SIGNED = frozenset({"thinking_unmodified", "thinking_signed", "thinking_bound"})
+_ENDLESS = 1 << 40
+
+_RULES: dict[Format, tuple[Rule, ...]] = {
+    "anthropic": tuple(rule for rule in messages_rules(Signer(b"")) if rule.__name__ not in _SIGNED),
+    "openai_chat": chat_rules(),
+}
+
+
+def refusal_of(body: dict[str, Any], format: Format) -> Refusal | None:
+    """Return the first rule a request body breaks, or None; any size fits, and signatures are taken as they are."""
+    incoming = Incoming(headers=_HEADERS, size=0, body=body, context_length=_ENDLESS, count=quarter)
+    return first_refusal(_RULES[format], incoming)

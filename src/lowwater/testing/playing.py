@@ -1,0 +1,26 @@
+"""A recorded conversation taken apart into the turns it was made of, to be played again."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What was new before one call of the model, and its answer; None where the recording ends without one."""
+
+    new: tuple[Any, ...]
+    answer: Any | None
+
+
+def exchanges(messages: Iterable[Any]) -> Iterator[Exchange]:
+    """Yield the turns of a list of messages in either format, as Python objects."""
+    new: list[Any] = []
+    for message in messages:
+        if message["role"] == "assistant" and new:
+            yield Exchange(new=tuple(new), answer=message)
+            new = []
+        else:
+            new.append(message)
+    if new:
+        yield Exchange(new=tuple(new), answer=None)

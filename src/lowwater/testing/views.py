@@ -1,0 +1,138 @@
+"""Views for testing mechanisms: conversations written down line by line, in either format, sized and numbered."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lowwater.compact.making import Making
+from lowwater.compact.propose import Asked, propose
+from lowwater.count.message import count_message
+from lowwater.testing.fakes import WordTokenizer
+from lowwater.values.entries import Appended
+from lowwater.values.ledger import Ledger
+from lowwater.values.limits import derive_limits
+from lowwater.values.message import Format, Message
+from lowwater.values.parts import AnyPart, Image, Text, Thinking, ToolCall, ToolResult
+from lowwater.values.preset import Preset
+from lowwater.values.proposal import Proposal
+from lowwater.values.settings import CompressionSettings, LeafSettings, Settings
+from lowwater.values.view import Item
+from lowwater.wire.formats import decode_messages, encode_messages
+
+PICTURE = Image(source="base64", data="iVBORw0KGgo" * 400, media_type="image/png")
+
+_words = WordTokenizer()
+
+
+def size(message: Message) -> int:
+    """Return how many words and marks a message is, framing included."""
+    return count_message(message, _words)
+
+
+def making(**changes: Any) -> Making:  # noqa: ANN401  # the fields of Making, each with its own type
+    """Return what the mechanisms need, counting by words."""
+    fields: dict[str, Any] = {"size": size, "tokenizer": _words}
+    return Making(**fields | changes)
+
+
+def asked(
+    items: Sequence[Item],
+    preset: Preset = Preset(),  # noqa: B008  # a frozen value
+    *,
+    first: int = 1,
+    last: int = 2,
+    tail: int = 0,
+    protect: int = 0,
+    context: int = 128_000,
+    leaf: LeafSettings = LeafSettings(),  # noqa: B008  # a frozen value
+) -> Asked:
+    """Return a view to ask the mechanisms about: `first` and `last` messages and `tail` tokens are protected.
+
+    `protect` is how many tokens of tool output a prune leaves alone.
+    """
+    compression = CompressionSettings(protect_first_n=first, protect_last_n=last, summary_min_tokens=50)
+    limits = replace(derive_limits(context, compression), tail=tail, protected_tool_output=protect)
+    settings = Settings(compression=compression, leaf=leaf)
+    return Asked(items=items, making=making(preset=preset), limits=limits, settings=settings)
+
+
+def offer_of(mechanism: str, question: Asked) -> Proposal | None:
+    """Return what one mechanism offers."""
+    return next((offer for offer in propose(question).proposals if offer.mechanism == mechanism), None)
+
+
+def lines(count: int, word: str = "line") -> str:
+    """Return a text of distinct lines, six tokens each."""
+    return "\n".join(f"{word} {number} says nothing new" for number in range(count))
+
+
+class Script:
+    """A conversation that grows by what is said and done in it."""
+
+    def __init__(self, format: Format = "openai_chat") -> None:
+        self.format = format
+        self._told: list[Message] = []
+        self._calls = 0
+
+    def system(self, text: str) -> "Script":
+        """The operator instructs the model, in the list itself."""
+        return self._add("system", Text(text=text))
+
+    def user(self, text: str, *more: AnyPart) -> "Script":
+        """The user says something, with pictures perhaps."""
+        return self._add("user", *([Text(text=text)] if text else []), *more)
+
+    def says(self, text: str, *, thinking: str = "") -> "Script":
+        """The model answers without a call."""
+        return self._add("assistant", *_thought(thinking), Text(text=text))
+
+    def calls(
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        output: str | Sequence[Any] = "ok",
+        *,
+        failed: bool = False,
+        thinking: str = "",
+    ) -> "Script":
+        """The model calls a tool, which answers with text or with parts."""
+        self.asks((tool, arguments), thinking=thinking)
+        return self.answers(f"call_{self._calls}", output, failed=failed)
+
+    def asks(self, *calls: tuple[str, Mapping[str, object]], thinking: str = "") -> "Script":
+        """The model calls tools, which have not answered yet."""
+        parts: list[AnyPart] = [*_thought(thinking)]
+        for tool, arguments in calls:
+            self._calls += 1
+            written = msgspec.json.encode(dict(arguments)).decode()
+            parts.append(ToolCall(id=f"call_{self._calls}", name=tool, arguments=written))
+        return self._add("assistant", *parts)
+
+    def answers(self, call_id: str, output: str | Sequence[Any] = "ok", *, failed: bool = False) -> "Script":
+        """A tool answers a call."""
+        parts = (Text(text=output),) if isinstance(output, str) else tuple(output)
+        return self._add("tool", ToolResult(call_id=call_id, parts=parts, is_error=failed))
+
+    def messages(self) -> list[Message]:
+        """Return the conversation as a client of its format would have it, each message with its bytes."""
+        return decode_messages(encode_messages(self._told, self.format), self.format)
+
+    def ledger(self) -> Ledger:
+        """Return a ledger of the conversation, appended at once."""
+        messages = tuple(self.messages())
+        tokens = tuple(size(message) for message in messages)
+        return Ledger().append(Appended(at=0.0, messages=messages, tokens=tokens))
+
+    def items(self) -> list[Item]:
+        """Return the view of that ledger."""
+        return list(self.ledger().view.items)
+
+    def _add(self, role: Any, *parts: AnyPart) -> "Script":  # noqa: ANN401  # one of the roles
+        self._told.append(Message(role=role, parts=parts))
+        return self
+
+
+def _thought(text: str) -> list[Thinking]:
+    return [Thinking(text=text, signature="EqQBCkYIBhgC" * 3)] if text else []

@@ -1,0 +1,32 @@
+"""What a session has of the outside world."""
+
+from collections.abc import Callable
+from typing import cast
+
+from msgspec import Struct
+
+from lowwater.decide.warnings import UsageWarning
+from lowwater.engine.asking import is_async
+from lowwater.errors import BadInput
+from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
+from lowwater.values.registry import Registry
+from lowwater.wiring.windows import Windows
+
+
+class Outside(Struct, frozen=True, kw_only=True):
+    """Who writes summaries, who is told, what time it is, and which models there are."""
+
+    summarizers: tuple[Summarizer | AsyncSummarizer, ...]
+    sinks: tuple[Sink, ...]
+    on_warning: Callable[[UsageWarning], object] | None
+    quiet: bool
+    clock: Clock
+    deadline: float
+    registry: Registry
+    windows: Windows
+
+    def blocking(self) -> tuple[Summarizer, ...]:
+        """Return the summarizers for a call that blocks, or raise BadInput if one has to be awaited."""
+        if any(is_async(summarizer) for summarizer in self.summarizers):
+            raise BadInput("the summarizer is async: call aprepare or acompress instead")
+        return cast(tuple[Summarizer, ...], self.summarizers)

@@ -1,0 +1,119 @@
+"""Playing conversations through the library under every policy, watched."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec import Struct
+
+from lowwater.decide.policies import policy_named
+from lowwater.testing.fakes import RecordingSink, ScriptedClock
+from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
+from lowwater.testing.legality import refusal_of
+from lowwater.testing.playing import exchanges
+from lowwater.values.message import Format
+from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.request import PreparedRequest
+from lowwater.wiring.session import Session
+
+
+class Conversation(NamedTuple):
+    """Messages as a client holds them, and what its requests carry beside them."""
+
+    messages: Sequence[Any]
+    format: Format
+    system: Any = None
+    tools: Any = None
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """A conversation that was played to its end."""
+
+    session: Session
+    sink: RecordingSink
+    requests: list[PreparedRequest]
+    compactions: int
+
+
+class Play:
+    """Plays a conversation as a client would, turn by turn, and watches the invariants."""
+
+    def __init__(
+        self,
+        policy: str,
+        *,
+        context: int | None,
+        model: str = "model-nobody-knows",
+        first: int = 3,
+        last: int = 20,
+        **options: Any,
+    ) -> None:
+        compression = CompressionSettings(protect_first_n=first, protect_last_n=last)
+        self.settings = Settings(compression=compression)
+        self.sink = RecordingSink()
+        self.model = model
+        self.lowwater = Lowwater(
+            model=model,
+            policy=policy,
+            settings=self.settings,
+            sinks=[self.sink],
+            clock=ScriptedClock(1_000.0),
+            **options,
+        )
+        self.session = self.lowwater.session("played")
+        if context is not None:
+            self.session.learn_context_length(context)
+        preset = policy_named(policy).preset
+        self.watch = Watch(
+            Protected(
+                first=first,
+                last=last,
+                never_prune=preset.never_prune,
+                notes_in_system=preset.note_in_system,
+                binds_thinking="5-5" in model,
+            )
+        )
+
+    def play(self, conversation: Conversation, *, check_all: bool = True) -> Played:
+        """Send every turn; each request is checked by the provider's rules, or only those after a compaction."""
+        requests = []
+        compacted = 0
+        for exchange in exchanges(conversation.messages):
+            self.session.append(exchange.new)
+            request = self.session.prepare(system=conversation.system, tools=conversation.tools)
+            self.watch.see(self.session.ledger, request.messages)
+            if check_all or self.watch.compactions > compacted:
+                refused = refusal(request, conversation.format)
+                assert refused is None, refused
+                compacted = self.watch.compactions
+            requests.append(request)
+            if request.tokens >= self.session.status().wall:
+                assert self.sink.events[-1][1] in self.sink.skips, "what does not fit cannot be made smaller"
+            if exchange.answer is not None:
+                self.session.append(exchange.answer)
+        for event in self.sink.compactions:
+            if AT_THE_WALL & set(event.mechanisms) and event.mode != "shorten":
+                assert event.because.code in {"wall", "wall-into-tail"}
+        return Played(
+            session=self.session, sink=self.sink, requests=requests, compactions=self.watch.compactions
+        )
+
+
+def refusal(request: PreparedRequest, format: Format) -> object:
+    """Return why a provider of this format would refuse the request."""
+    if format == "anthropic":
+        return refusal_of(
+            {"model": "claude-sonnet-4-5", "max_tokens": 100, **request.as_anthropic()}, "anthropic"
+        )
+    return refusal_of({"model": "gpt-5.5", **request.as_openai()}, "openai_chat")
+
+
+@pytest.fixture(scope="session")
+def play() -> Callable[..., Play]:
+    return Play
+
+
+@pytest.fixture(scope="session")
+def conversation() -> Callable[..., Conversation]:
+    return Conversation
