@@ -11,6 +11,11 @@ from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.playing import exchanges
+from lowwater.testing.provider.answers import Spoken
+from lowwater.testing.provider.anthropic.dialect import MessagesDialect
+from lowwater.testing.provider.dialect import Ids
+from lowwater.testing.provider.prompt import quarter
+from lowwater.testing.provider.rule import Incoming, first_refusal
 from lowwater.values.message import Format
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
@@ -117,3 +122,31 @@ def play() -> Callable[..., Play]:
 @pytest.fixture(scope="session")
 def conversation() -> Callable[..., Conversation]:
     return Conversation
+
+
+class Claude:
+    """The Messages API in this process: the same rules, signatures and usage, without the wire."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._dialect = MessagesDialect(ids=Ids(), key=b"lowwater")
+
+    def refuses(self, request: PreparedRequest, **fields: Any) -> str:
+        """Return the name of the rule a request breaks, or nothing."""
+        refusal = first_refusal(self._dialect.rules, self._incoming(request, fields))
+        return refusal.rule if refusal else ""
+
+    def answer(self, request: PreparedRequest, answer: Spoken, **fields: Any) -> dict[str, Any]:
+        """Return the response to a request, which must be legal."""
+        assert self.refuses(request, **fields) == ""
+        return self._dialect.reply(answer, self._incoming(request, fields))
+
+    def _incoming(self, request: PreparedRequest, fields: dict[str, Any]) -> Incoming:
+        body = {"model": self.model, "max_tokens": 4_000, **request.as_anthropic(), **fields}
+        headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
+        return Incoming(headers=headers, size=0, body=body, context_length=1_000_000, count=quarter)
+
+
+@pytest.fixture
+def claude() -> Claude:
+    return Claude("claude-opus-5-5")

@@ -65,7 +65,7 @@ def others(setting: Setting) -> list[Any]:
             return [0.31, 0.32, 0.33]
         case inspect.LiteralType():
             found = [choice for choice in setting.choices if choice != setting.default]
-            return [found[0], found[1], found[0]]
+            return [found[0], found[1] if len(found) > 1 else setting.default, found[0]]
         case inspect.StrType():
             return ["one", "two", "three"]
         case inspect.VarTupleType(item_type=inspect.StrType()):

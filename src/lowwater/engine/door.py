@@ -21,7 +21,8 @@ def shorten_new(state: State, setup: Setup, at: float) -> Acted:
     """
     limits = limits_for(state, setup)
     limit = _insertion_limit(limits, setup)
-    if limit <= 0 or not (state.offers_recall or state.prompt > limits.wall):
+    enabled = setup.settings.compression.enabled
+    if not enabled or limit <= 0 or not (state.offers_recall or state.prompt > limits.wall):
         return Acted(state=state, events=())
     items = state.ledger.view.items
     start = _first_new(state)

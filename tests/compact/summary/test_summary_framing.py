@@ -42,9 +42,12 @@ def test_the_summary_comes_out_of_its_frame_exactly(text, user_follows, recall):
 
 
 @given(texts(), st.booleans())
-def test_a_framed_summary_inside_a_summary_comes_out_exactly(text, user_follows):
+def test_a_frame_quoted_in_a_summary_cannot_end_the_summary(text, user_follows):
     inner = f"before {frame(text, user_follows=user_follows)} behind"
-    assert unframe(frame(inner, user_follows=user_follows)) == inner
+    framed = frame(inner, user_follows=user_follows)
+    assert framed.count("----- end of the summary -----") == 1
+    assert text in unframe(framed)
+    assert unframe(framed).endswith(" behind")
 
 
 def test_a_text_without_frame_comes_back_as_it_is():

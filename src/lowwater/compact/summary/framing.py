@@ -33,13 +33,20 @@ def frame(
     if recall:
         introduction += _RECALLS.format(example=sources[0].first if sources else 12)
     closing = _FOLLOWS if user_follows else _RUNS_ON
-    return f"{introduction}\n\n{_OPENS}{summary}{_CLOSES}\n{closing}"
+    return f"{introduction}\n\n{_OPENS}{_without_marks(summary)}{_CLOSES}\n{closing}"
 
 
 def unframe(text: str) -> str:
-    """Return the summary inside a framed text exactly as it was; a text without frame comes back as it is."""
+    """Return the summary inside a framed text as it was framed; a text without frame comes back as it is."""
     start, end = text.find(_OPENS), text.rfind(_CLOSES)
     return text[start + len(_OPENS) : end] if 0 <= start < end else text
+
+
+def _without_marks(summary: str) -> str:
+    """Return the summary unable to end its own frame: text it quotes may hold the very marks that bound it."""
+    for mark in (_OPENS.strip(), _CLOSES.strip()):
+        summary = summary.replace(mark, mark.strip("- "))
+    return summary
 
 
 def static_marker(request: SummaryRequest, *, tokens: int = 0) -> str:
