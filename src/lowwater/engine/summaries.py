@@ -9,11 +9,14 @@ from lowwater.compact.summary import critical_references, extract, repair, stati
 from lowwater.engine.effects import Failure, FailureKind, Outcome, Summarize
 from lowwater.engine.ladder import Ladder
 from lowwater.ports import Tokenizer
+from lowwater.values.decision import Reason
 from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
 
 EXTRACTIVE = "extractive"
 MARKER = "marker"
 _TRIES = 2
+_OVERSHOOT = 1.5
+"""Models count in other tokens: a summary may be this much longer than it was asked to be."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
 _NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
 
@@ -131,7 +134,13 @@ def _mended(judged: Judged, need: Need) -> Judged:
 
 
 def _verdict(written: Written, need: Need) -> Verdict:
-    return validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
+    """Judge a summary; one far beyond the length that was asked for is none, however much it keeps."""
+    verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
+    tokens, most = need.tokenizer.count(written.text), round(_OVERSHOOT * need.request.max_tokens)
+    if verdict.accepted and tokens > most:
+        because = Reason(code="too_long", facts={"tokens": tokens, "most": most})
+        return replace(verdict, accepted=False, because=because)
+    return verdict
 
 
 def _is_weak(verdict: Verdict) -> bool:

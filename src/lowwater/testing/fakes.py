@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from lowwater.errors import BadSetting, SummaryFailed
 from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.message import texts_of
 from lowwater.values.summaries import SummaryRequest, Written
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -89,15 +90,17 @@ class ScriptedSummarizer:
 
 
 class AsyncScriptedSummarizer(ScriptedSummarizer):
-    """The same, awaited; `gate`, if there is one, keeps it waiting until it is set."""
+    """The same, awaited; `gate`, if there is one, keeps it waiting until it is set, and `waiting` says so."""
 
     def __init__(self, *acts: Act, gate: asyncio.Event | None = None) -> None:
         super().__init__(*acts)
+        self.waiting = False
         self._gate = gate
 
     async def summarize(self, request: SummaryRequest, /) -> Written:  # type: ignore[override]  # the async port
         """Wait, then do the next act."""
         if self._gate is not None:
+            self.waiting = True
             await self._gate.wait()
         return super().summarize(request)
 
@@ -136,10 +139,8 @@ def speak_another_language(_: SummaryRequest) -> Written:
 
 def grow(request: SummaryRequest) -> Written:
     """Answer with more than there was."""
-    texts = "\n".join(message.text for message in request.messages)
-    return Written(
-        text=("Everything matters.\n" + texts) * 3 + " more" * 4 * request.max_tokens, by="growing"
-    )
+    texts = "\n".join(text for message in request.messages for text in texts_of(message))
+    return Written(text=f"Everything matters.\n{texts}\n{texts}", by="growing")
 
 
 def fail(error: BaseException) -> Act:

@@ -1,0 +1,162 @@
+"""What is sent is legal: every call answered right behind it, every result called for (SPEC C4)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.assemble.legal import STUB, mend, refuse_illegal
+from lowwater.errors import IllegalView
+from lowwater.testing.legality import refusal_of
+from lowwater.testing.strategies import conversations, transcripts
+from lowwater.testing.views import Script
+from lowwater.values.message import Format, Message
+from lowwater.values.parts import Text, ToolCall, ToolResult
+from lowwater.wire.formats import decode_messages, encode_messages
+
+TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+FORMATS: list[Format] = ["openai_chat", "anthropic"]
+
+
+def results(messages: list[Message]) -> list[list[str]]:
+    return [[result.text for result in message.results] for message in messages]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_messages_in_order_pass_untouched(format: Format) -> None:
+    @given(transcripts(format))
+    def check(raws: list[bytes]) -> None:
+        messages = decode_messages(raws, format)
+        mended = mend(messages)
+        assert all(new is old for new, old in zip(mended, messages, strict=True))
+        refuse_illegal(mended)
+
+    check()
+
+
+def has(rule: str, messages: list[Message], format: Format) -> bool:
+    """Return whether the rules-checking provider refuses the messages with these words."""
+    body = {
+        "model": "claude-sonnet-4-5" if format == "anthropic" else "gpt-6.1-sol",
+        "max_tokens": 100,
+        "messages": [json.loads(raw) for raw in encode_messages(messages, format)],
+        "tools": [{"name": "bash", "input_schema": {"type": "object"}}] if format == "anthropic" else TOOLS,
+    }
+    return rule in str(refusal_of(body, format))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_whatever_is_missing_what_is_sent_is_legal(format: Format) -> None:
+    @given(conversations(), st.data())
+    def check(told: list[Message], data: st.DataObject) -> None:
+        hi = Script(format).user("hi").messages()
+        messages = decode_messages(encode_messages(told, format), format)
+        gone = data.draw(st.sets(st.sampled_from(range(len(messages)))))
+        mended = mend([*hi, *(message for at, message in enumerate(messages) if at not in gone), *hi])
+        refuse_illegal(mended)
+        assert mend(mended) == mended, "mending twice is mending once"
+        assert not has("tool_use", mended, format)
+        assert not has("tool_call", mended, format)
+
+    check()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_provider_would_refuse_what_is_mended(format: Format) -> None:
+    broken = Script(format).user("go").asks(("bash", {})).user("Wait.").messages()
+    assert has("tool_use" if format == "anthropic" else "tool_call", broken, format)
+    assert not has("tool_use" if format == "anthropic" else "tool_call", mend(broken), format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_results_without_a_call_are_dropped_and_the_rest_of_their_message_stays(format: Format) -> None:
+    whole = Script(format).user("go").calls("bash", {}, "out").user("Thanks.").messages()
+    left = mend([whole[0], *whole[2:]])
+    assert results(left) == [[]] * len(left)
+    assert [message.text for message in left] == ["go", "Thanks."]
+
+
+def test_c4_a_call_without_a_result_gets_a_stub_right_behind_it_in_chat() -> None:
+    whole = Script().user("go").asks(("bash", {})).user("Wait.").says("Yes?").messages()
+    mended = mend(whole)
+    assert [message.role for message in mended] == ["user", "assistant", "tool", "user", "assistant"]
+    assert results(mended)[2] == [STUB]
+    assert mended[2].results[0].is_error
+    assert mended[1] is whole[1]
+
+
+def test_c4_a_call_without_a_result_gets_a_stub_right_behind_it_for_anthropic() -> None:
+    whole = Script("anthropic").user("go").asks(("bash", {})).user("Wait.").says("Yes?").messages()
+    mended = mend(whole)
+    assert [message.role for message in mended] == ["user", "assistant", "user", "user", "assistant"]
+    assert results(mended)[2] == [STUB]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_of_parallel_calls_only_the_open_ones_get_a_stub(format: Format) -> None:
+    script = Script(format).user("go").asks(("bash", {}), ("bash", {}), ("bash", {}))
+    mended = mend(script.answers("call_2", "two").user("Wait.").messages())
+    refuse_illegal(mended)
+    answered = {result.call_id: result.text for message in mended for result in message.results}
+    assert answered == {"call_1": STUB, "call_2": "two", "call_3": STUB}
+    assert mended[-1].text == "Wait."
+    if format == "anthropic":
+        assert [part.kind for part in mended[2].parts] == ["tool_result"] * 3 + ["text"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_the_newest_calls_are_answered_too_for_they_are_about_to_be_sent(format: Format) -> None:
+    mended = mend(Script(format).user("go").asks(("bash", {})).messages())
+    assert results(mended) == [[], [], [STUB]]
+
+
+def test_c4_a_late_result_is_brought_to_its_call() -> None:
+    script = Script().user("go").asks(("bash", {})).user("Any news?").answers("call_1", "late").says("Done.")
+    mended = mend(script.messages())
+    assert [message.role for message in mended] == ["user", "assistant", "tool", "user", "assistant"]
+    assert results(mended)[2] == ["late"]
+
+
+def test_c4_a_second_result_of_the_same_call_is_dropped() -> None:
+    script = Script().user("go").asks(("bash", {})).answers("call_1", "first").answers("call_1", "second")
+    assert results(mend(script.messages())) == [[], [], ["first"]]
+
+
+def test_c4_an_id_that_a_later_call_uses_again_belongs_to_both() -> None:
+    again = Script().user("go").asks(("bash", {})).answers("call_1", "one").messages()
+    messages = [*again, *again[1:]]
+    assert mend(messages) == messages
+    open_first = mend([again[0], again[1], *again[1:]])
+    assert results(open_first) == [[], [], [STUB], [], ["one"]]
+
+
+def test_c4_stubs_leave_in_the_format_of_the_conversation_even_if_the_call_has_no_bytes() -> None:
+    script = Script("anthropic").user("go").messages()
+    call = Message(role="assistant", parts=(ToolCall(id="1", name="bash", arguments="{}"),))
+    assert mend([*script, call])[-1].role == "user"
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([], "empty"),
+        (Script().system("Be brief.").messages(), "only instructions"),
+        (Script().user("go").asks(("bash", {})).messages(), "'call_1', which is not answered"),
+        (Script().user("go").answers("call_9").messages(), "'call_9', which no message"),
+        (
+            [
+                *Script().user("go").messages(),
+                Message(
+                    role="assistant", parts=tuple(ToolCall(id="1", name="t", arguments="{}") for _ in "ab")
+                ),
+                Message(role="tool", parts=(ToolResult(call_id="1", parts=(Text(text="x"),)),)),
+            ],
+            "twice",
+        ),
+    ],
+    ids=["empty", "instructions", "open call", "orphan", "id twice"],
+)
+def test_c4_what_is_illegal_is_refused_with_what_to_change(messages: list[Message], said: str) -> None:
+    with pytest.raises(IllegalView, match=said):
+        refuse_illegal(messages)

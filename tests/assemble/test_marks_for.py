@@ -1,0 +1,46 @@
+"""Which models get cache marks, and on which messages (SPEC F)."""
+
+import pytest
+
+from lowwater.assemble.marks import Marks, marks_for
+from lowwater.load.registry import load_registry
+
+REGISTRY = load_registry()
+
+
+@pytest.mark.parametrize(
+    ("count", "marked"),
+    [(0, []), (1, [0]), (3, [0, 1, 2]), (10, [7, 8, 9])],
+    ids=["none", "one", "three", "ten"],
+)
+def test_f_system_and_3_marks_the_last_three_messages(count: int, marked: list[int]) -> None:
+    assert list(Marks().last(count)) == marked
+
+
+@pytest.mark.parametrize(
+    ("name", "in_chat"),
+    [
+        ("claude-opus-5-5", False),
+        ("anthropic/claude-opus-5-5", False),
+        ("claude-9-not-listed", False),
+        ("openrouter/anthropic/claude-sonnet-5-5", True),
+        ("bedrock/claude-opus-5-5", True),
+        ("qwen3-coder-plus", True),
+    ],
+)
+def test_f_models_that_take_marks_get_them_by_themselves(name: str, in_chat: bool) -> None:
+    assert marks_for(REGISTRY.find(name), name=name, ttl="5m") == Marks(ttl="5m", in_chat=in_chat)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-6.1-sol", "gpt-5.4", "deepseek-chat", "gemini-3-pro", "model-nobody-knows"]
+)
+def test_f_other_models_get_none(name: str) -> None:
+    assert marks_for(REGISTRY.find(name), name=name, ttl="5m") is None
+
+
+@pytest.mark.parametrize(("asked", "given"), [("5m", "5m"), ("1h", "1h"), ("auto", "5m")])
+def test_f_the_lifetime_is_five_minutes_or_an_hour(asked: str, given: str) -> None:
+    marks = marks_for(REGISTRY.find("claude-opus-5-5"), name="claude-opus-5-5", ttl=asked)
+    assert marks is not None
+    assert marks.ttl == given

@@ -1,0 +1,157 @@
+"""Very large outputs keep head, tail and errors, and say what was cut (SPEC M)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.compact import shorten
+from lowwater.compact.results import Result, calls_in, results_in
+from lowwater.decide.presets import OWN, SEED
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
+from lowwater.values.parts import Text
+from lowwater.values.preset import Preset
+from lowwater.values.view import Edited, Item
+
+LOG = "\n".join(
+    "ValueError: widget_17 is not a number" if at == 1_500 else f"step {at} of module_{at % 40}.py done"
+    for at in range(3_000)
+)
+
+
+def result(output: str, tool: str = "bash") -> Result:
+    items = Script().user("go").calls(tool, {"command": "make"}, output).items()
+    (found,) = results_in(items, range(len(items)), calls_in(items))
+    return found
+
+
+def shortened(items: list[Item], limit: int, preset: Preset = OWN) -> list[Item]:
+    question = making(preset=preset)
+    proposal = shorten.propose(items, range(len(items)), question, limit=limit)
+    return list(items) if proposal is None else shorten.apply(items, proposal, question, limit=limit)
+
+
+def test_m_head_tail_errors_digest_what_was_cut_and_handle_are_there() -> None:
+    shown = shorten.shortened(result(LOG), making(), 1_000)
+    text = shown.splitlines()
+    assert text[0] == "step 0 of module_0.py done"
+    assert text[-1] == "step 2999 of module_39.py done"
+    (cut,) = (line for line in text if line.startswith("[… cut here"))
+    assert f"of {len(LOG):,} characters" in cut
+    assert "lw:3" in cut
+    assert "ValueError: widget_17 is not a number" in text
+    behind_errors = text[
+        text.index("ValueError: widget_17 is not a number") + 1 : text.index("[… the end of it:]")
+    ]
+    assert behind_errors, "a digest of what was cut"
+
+
+def test_m_what_was_cut_is_counted_exactly() -> None:
+    shown = shorten.shortened(result(LOG), making(), 1_000)
+    head, cut, rest = shown.partition("\n[… cut here: ")
+    tail = rest.partition("[… the end of it:]\n")[2]
+    between = len(LOG) - len(head) - 1 - len(tail)
+    assert cut
+    assert rest.startswith(f"{between:,} of {len(LOG):,} characters")
+
+
+def test_m_the_handle_says_recall_where_the_request_offers_it() -> None:
+    assert "recall lw:3" in shorten.shortened(result(LOG), making(offers_recall=True), 1_000)
+    assert "recall lw:3" not in shorten.shortened(result(LOG), making(), 1_000)
+
+
+TEXTS = st.sampled_from(
+    [
+        LOG,
+        lines(2_000),
+        "word " * 9_000,
+        "x" * 50_000,
+        "日本語のテキストと中文文本、" * 2_000,
+        "Error: 失敗しました\n" * 3_000,
+        "👩‍👩‍👧‍👦" * 4_000,
+        '{"key": [1, 2, {"nested": "value"}]}' * 2_000,
+        "\n" * 20_000 + "end",
+        "a b c d e f g h\n" * 500 + "日本語のテキスト" * 3_000,
+    ]
+)
+
+
+@pytest.mark.parametrize("vocabulary", ["words", "o200k"])
+def test_m_what_is_shown_is_within_the_limit_in_tokens(vocabulary: str) -> None:
+    tokenizer = making().tokenizer if vocabulary == "words" else tokenizer_for(vocabulary)
+
+    @given(TEXTS, st.integers(min_value=shorten.LEAST, max_value=3_000))
+    def check(text: str, limit: int) -> None:
+        shown = shorten.shortened(result(text), making(tokenizer=tokenizer), limit)
+        assert tokenizer.count(shown) <= limit
+
+    check()
+
+
+def test_m_a_cjk_output_fills_most_of_its_limit() -> None:
+    tokenizer = tokenizer_for("o200k")
+    text = "".join(f"第{at}行：テストは失敗しました。" for at in range(5_000))
+    shown = shorten.shortened(result(text), making(tokenizer=tokenizer), 2_000)
+    assert 1_200 <= tokenizer.count(shown) <= 2_000
+
+
+def test_m_results_at_the_limit_stay_and_those_above_it_go() -> None:
+    items = Script().user("go").calls("bash", {}, "word " * 1_000).items()
+    assert shortened(items, 1_000) == items
+    assert shortened(items, 999) != items
+
+
+@pytest.mark.parametrize("tool", ["TodoWrite", "clarify", "Read"])
+def test_m_never_prune_tools_are_spared(tool: str) -> None:
+    items = Script().user("go").calls(tool, {"path": "a"}, LOG).items()
+    assert shortened(items, 1_000, SEED) == items
+
+
+def test_m_shortening_twice_is_shortening_once() -> None:
+    items = (
+        Script("anthropic")
+        .user("go")
+        .asks(("bash", {}), ("bash", {}))
+        .answers("call_1", LOG)
+        .answers("call_2", "日本語" * 3_000)
+        .items()
+    )
+    once = shortened(items, 1_000)
+    assert sum(isinstance(item, Edited) for item in once) == 1
+    assert shortened(once, 1_000) == once
+
+
+def test_a_shortened_result_can_be_shortened_further_from_what_it_said_before() -> None:
+    items = Script().user("go").calls("bash", {}, LOG).items()
+    again = shortened(shortened(items, 2_000), 500)[2]
+    assert again.tokens <= 520
+    assert f"of {len(LOG):,} characters" in again.message.results[0].text
+
+
+def test_pictures_in_a_shortened_result_stay() -> None:
+    items = Script("anthropic").user("go").calls("bash", {}, [Text(text=LOG), PICTURE]).items()
+    parts = shortened(items, 1_000)[2].message.results[0].parts
+    assert [part.kind for part in parts] == ["text", "image"]
+
+
+def wall(items: list[Item], preset: Preset) -> list[int]:
+    proposal = offer_of(shorten.NAME, asked(items, preset, context=40_000, last=4, tail=10**6))
+    return [] if proposal is None else [target.item for target in proposal.targets]
+
+
+def test_c2_at_the_wall_outputs_in_the_tail_are_offered_and_the_head_is_not() -> None:
+    huge = lines(4_000)
+    items = (
+        Script()
+        .user(huge)
+        .calls("bash", {"command": "a"}, lines(4_000, "a"))
+        .calls("bash", {}, lines(4_000, "b"))
+        .items()
+    )
+    assert wall(items, OWN) == [2, 4]
+
+
+def test_c2_at_the_wall_never_prune_outputs_are_offered_only_when_no_other_is_left() -> None:
+    reads = Script().user("go").calls("Read", {"path": "a"}, lines(4_000, "a"))
+    assert wall(reads.items(), SEED) == [2]
+    assert wall(reads.calls("bash", {}, lines(4_000, "b")).items(), SEED) == [4]

@@ -1,0 +1,83 @@
+"""The middle becomes one summary, sized by what it replaces (SPEC B, C3)."""
+
+import pytest
+
+from lowwater.compact import summarize
+from lowwater.compact.spans import replace_span
+from lowwater.testing.views import Script, asked, lines, making, offer_of
+from lowwater.values.groups import Span
+from lowwater.values.view import Item, Original, Summary
+
+
+def loop(turns: int) -> list[Item]:
+    script = Script().user("Fix the tests.")
+    for turn in range(turns):
+        script.calls("bash", {"command": f"step {turn}"}, lines(20, f"word{turn}"))
+    return script.items()
+
+
+def raw(tokens: int) -> Original:
+    return Original(number=1, message=Script().user("x").messages()[0], tokens=tokens)
+
+
+def summary(tokens: int) -> Summary:
+    return Summary(message=Script().user("x").messages()[0], tokens=tokens, sources=(), depth=1)
+
+
+@pytest.mark.parametrize(
+    ("middle", "budget"),
+    [
+        ([raw(20_000)], 4_000),
+        ([raw(5_000)], 2_000),
+        ([raw(100_000)], 10_000),
+        ([summary(4_000), raw(5_000)], 5_000),
+        ([summary(9_000), raw(50_000)], 10_000),
+        ([], 2_000),
+    ],
+    ids=["a fifth", "at least", "at most", "the previous one in full", "capped", "nothing"],
+)
+def test_b_a_summary_may_be_a_fifth_of_what_it_replaces_within_bounds(
+    middle: list[Item], budget: int
+) -> None:
+    assert summarize.budget(middle, ratio=0.2, least=2_000, most=10_000) == budget
+
+
+def test_c3_the_whole_middle_is_offered() -> None:
+    items = loop(10)
+    proposal = offer_of(summarize.NAME, asked(items, first=1, last=4))
+    assert proposal is not None
+    assert proposal.span == Span(start=1, stop=len(items) - 4)
+
+
+def test_what_is_summarised_already_is_not_summarised_again() -> None:
+    items = loop(10)
+    proposal = offer_of(summarize.NAME, asked(items))
+    assert proposal is not None
+    assert proposal.span is not None
+    once = replace_span(items, proposal.span, lines(200, "long summary"), making())
+    assert [type(item) for item in once[1:3]] == [Summary, Original]
+    assert offer_of(summarize.NAME, asked(once)) is None
+
+
+def test_a_little_behind_a_long_summary_promises_only_a_little() -> None:
+    items = loop(10)
+    once = replace_span(items, Span(start=1, stop=17), lines(200, "long summary"), making())
+    proposal = offer_of(summarize.NAME, asked(once))
+    assert proposal is not None
+    added = sum(item.tokens for item in once[3:-2])
+    assert proposal.removes <= added
+
+
+def test_a_view_without_a_middle_is_left_alone() -> None:
+    assert offer_of(summarize.NAME, asked(loop(2), last=20)) is None
+    assert offer_of(summarize.NAME, asked([])) is None
+
+
+def test_at_the_wall_everything_but_the_newest_group_is_offered() -> None:
+    items = loop(10)
+    usual = offer_of(summarize.NAME, asked(items, last=10))
+    all_of_it = offer_of("summarize_all", asked(items, last=10))
+    assert usual is not None
+    assert all_of_it is not None
+    assert usual.span == Span(start=1, stop=len(items) - 10)
+    assert all_of_it.span == Span(start=1, stop=len(items) - 2)

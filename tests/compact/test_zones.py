@@ -1,0 +1,133 @@
+"""Head and tail are protected, and grow to whole groups (SPEC C2)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.compact.spans import replace_span
+from lowwater.compact.users import newest_user
+from lowwater.compact.zones import find_zones, smallest_tail
+from lowwater.testing.strategies import conversations
+from lowwater.testing.views import PICTURE, Script, lines, making, size
+from lowwater.values.groups import Span, legal_cuts
+from lowwater.values.message import Message
+from lowwater.values.view import Item, Original, Summary
+
+
+def numbered(messages: list[Message]) -> list[Item]:
+    return [Original(number=at, message=m, tokens=size(m)) for at, m in enumerate(messages, start=1)]
+
+
+def loop(turns: int) -> Script:
+    script = Script().user("Fix the tests.")
+    for turn in range(turns):
+        script.calls("bash", {"command": f"step {turn}"}, lines(10))
+    return script
+
+
+def test_c2_the_head_grows_to_the_end_of_its_group() -> None:
+    items = Script().user("go").asks(("bash", {}), ("bash", {})).answers("call_1").answers("call_2").items()
+    assert find_zones(items, first=2, last=0, tail_tokens=0).head == 4
+    assert find_zones(items, first=1, last=0, tail_tokens=0).head == 1
+    assert find_zones(items, first=0, last=0, tail_tokens=0).head == 0
+
+
+def test_c2_the_tail_grows_to_the_start_of_its_group() -> None:
+    items = loop(5).items()
+    assert find_zones(items, first=0, last=2, tail_tokens=0).tail == len(items) - 2
+    assert find_zones(items, first=0, last=3, tail_tokens=0).tail == len(items) - 4
+
+
+def test_c2_the_tail_takes_what_its_budget_allows_and_at_least_the_last_messages() -> None:
+    items = loop(20).items()
+    pair = items[-1].tokens + items[-2].tokens
+    assert find_zones(items, first=1, last=1, tail_tokens=3 * pair).tail == len(items) - 6
+    assert find_zones(items, first=1, last=1, tail_tokens=3 * pair - 1).tail == len(items) - 6
+    assert find_zones(items, first=1, last=20, tail_tokens=3 * pair).tail == len(items) - 20
+    assert find_zones(items, first=1, last=1, tail_tokens=10**9).tail == 1
+
+
+def test_c2_a_view_shorter_than_what_is_protected_has_no_middle() -> None:
+    items = loop(3).items()
+    zones = find_zones(items, first=3, last=20, tail_tokens=0)
+    assert list(zones.middle) == []
+    assert zones.head <= zones.tail
+    assert list(find_zones([], first=3, last=20, tail_tokens=5).middle) == []
+
+
+def test_c2_a_summary_is_never_head() -> None:
+    items = loop(10).items()
+    compacted = replace_span(items, Span(start=1, stop=9), "What was done.", making())
+    assert isinstance(compacted[1], Summary)
+    assert find_zones(compacted, first=5, last=2, tail_tokens=0).head == 1
+
+
+def test_c2_at_the_wall_the_tail_shrinks_to_the_newest_group_and_what_came_behind_it() -> None:
+    items = loop(20).user("And now?").items()
+    zones = find_zones(items, first=1, last=20, tail_tokens=0)
+    assert zones.tail == len(items) - 21
+    assert smallest_tail(items, zones).tail == len(items) - 3
+    assert smallest_tail(items, zones).head == zones.head
+
+
+def test_c2_at_the_wall_parallel_results_stay_with_their_calls() -> None:
+    script = loop(5).asks(("bash", {}), ("bash", {})).answers("call_6").answers("call_7")
+    items = script.items()
+    zones = find_zones(items, first=1, last=20, tail_tokens=0)
+    assert smallest_tail(items, zones).tail == len(items) - 3
+
+
+def test_c2_at_the_wall_only_the_newest_message_stays_where_nobody_answered_yet() -> None:
+    script = Script()
+    for part in range(30):
+        script.user(f"part {part}")
+    items = script.items()
+    zones = find_zones(items, first=1, last=20, tail_tokens=0)
+    assert smallest_tail(items, zones).tail == 29
+    assert smallest_tail([], find_zones([], first=1, last=1, tail_tokens=0)).tail == 0
+
+
+@given(
+    conversations(),
+    st.integers(min_value=0, max_value=40),
+    st.integers(min_value=0, max_value=40),
+    st.integers(min_value=0, max_value=500),
+)
+def test_c2_zones_fall_between_groups_and_only_grow(
+    messages: list[Message], first: int, last: int, tokens: int
+) -> None:
+    items = numbered(messages)
+    zones = find_zones(items, first=first, last=last, tail_tokens=tokens)
+    cuts = legal_cuts(messages)
+    assert {zones.head, zones.tail} <= set(cuts)
+    assert zones.head >= min(first, len(items))
+    assert len(items) - zones.tail >= min(last, len(items) - zones.head)
+    assert zones.head <= zones.tail
+    wall = smallest_tail(items, zones)
+    assert wall.tail in cuts
+    assert wall.tail >= zones.tail
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+def test_the_newest_user_message_is_the_last_in_which_the_user_says_or_shows_something(format: str) -> None:
+    script = Script(format)  # type: ignore[arg-type]  # the parameter's literals
+    script.user("Fix it.").calls("bash", {}).user("", PICTURE).says("I see.").calls("bash", {})
+    items = script.items()
+    newest = newest_user(items)
+    assert newest is not None
+    assert any(part.kind == "image" for part in items[newest].message.parts)
+
+
+def test_the_newest_user_message_is_no_summary_of_this_session_or_another() -> None:
+    items = loop(10).items()
+    compacted = replace_span(items, Span(start=0, stop=9), "What was done.", making())
+    elsewhere = numbered([item.message for item in compacted])
+    assert newest_user(compacted) == 1
+    assert newest_user(elsewhere) == 1
+    assert newest_user(elsewhere[:1]) is None
+
+
+def test_a_user_who_quotes_a_summary_still_says_something() -> None:
+    compacted = replace_span(loop(10).items(), Span(start=0, stop=9), "What was done.", making())
+    quoted = f"What does this mean?\n{compacted[0].message.text}"
+    assert newest_user(Script().user(quoted).items()) == 0

@@ -1,0 +1,301 @@
+"""Invariant 9: a failing, slow, refusing or lying summarizer never blocks a turn for long and never loses anything."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lowwater.errors import BadInput, SummaryFailed
+from lowwater.testing.fakes import (
+    Act,
+    AsyncScriptedSummarizer,
+    RecordingSink,
+    ScriptedClock,
+    ScriptedSummarizer,
+    cut_off,
+    fail,
+    grow,
+    hang,
+    lie,
+    refuse,
+    speak_another_language,
+    write,
+)
+from lowwater.testing.legality import refusal_of
+from lowwater.testing.sessions import generate_session
+from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+DEADLINE = 0.3
+BOUND = 3.0
+"""What a turn may take in all on a busy machine; no summarizer here would be done by then."""
+
+FORM = generate_session("coding", seed=31, target_tokens=70_000)
+MESSAGES = [json.loads(raw) for raw in FORM.as_anthropic().messages[:-1]]
+TOOLS = json.loads(FORM.tools_json("anthropic"))
+
+
+def nothing(_: SummaryRequest) -> Any:
+    return None
+
+
+def a_number(_: SummaryRequest) -> Any:
+    return Written(text=7, by="numbers")  # type: ignore[arg-type]  # what it is about
+
+
+FAILURES: dict[str, Act] = {
+    "refuses": refuse,
+    "is cut off": cut_off,
+    "grows": grow,
+    "says nothing": write(""),
+    "says too little": write("ok"),
+    "raises": fail(RuntimeError("secret sk-12345")),
+    "raises what it should": fail(SummaryFailed("no summary", "auth")),
+    "loses the connection": fail(ConnectionResetError()),
+    "dies": fail(SystemExit(1)),
+    "returns None": nothing,
+    "returns something else": a_number,
+}
+EVERY_FAILURE = pytest.mark.parametrize("act", FAILURES.values(), ids=FAILURES)
+
+
+class Opened:
+    """A session past its threshold, in a window of 128,000 tokens."""
+
+    def __init__(self, *summarizers: Any, policy: str = "threshold", **options: Any) -> None:
+        self.sink = RecordingSink()
+        self.clock = ScriptedClock(1_000.0)
+        self.session: Session = Lowwater(
+            model="model-nobody-knows",
+            policy=policy,
+            summarizer=summarizers,
+            sinks=[self.sink],
+            clock=self.clock,
+            **{"deadline": DEADLINE, **options},
+        ).session()
+        self.session.append(MESSAGES)
+
+    def check(self, request: Any) -> None:
+        assert self.session.history() == MESSAGES
+        body = {"model": "claude-opus-4-5", "max_tokens": 1, "tools": TOOLS, **request.as_anthropic()}
+        assert refusal_of(body, "anthropic") is None
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.monotonic()
+    return call(), time.monotonic() - start
+
+
+@EVERY_FAILURE
+def test_what_a_summarizer_gets_wrong_is_written_without_it(act: Act) -> None:
+    opened = Opened(ScriptedSummarizer(act), deadline=30.0)
+    request, _ = timed(opened.session.prepare)
+    opened.check(request)
+    (event,) = opened.sink.compactions
+    assert event.summarizer == "extractive"
+    assert event.score is not None
+    assert event.score >= 0.5
+
+
+@pytest.mark.parametrize("act", [lie, speak_another_language], ids=["lies", "speaks another language"])
+def test_a_fluent_text_about_nothing_is_repaired_or_passed_over(act: Act) -> None:
+    opened = Opened(ScriptedSummarizer(act), deadline=30.0)
+    opened.check(opened.session.prepare())
+    (event,) = opened.sink.compactions
+    assert event.score is not None
+    assert event.score >= 0.5, "half of what matters is in it, whoever wrote it"
+
+
+def test_a_summarizer_that_hangs_is_left_behind_at_the_deadline() -> None:
+    release = threading.Event()
+    opened = Opened(ScriptedSummarizer(hang(release)))
+    request, seconds = timed(opened.session.prepare)
+    release.set()
+    assert DEADLINE <= seconds < BOUND
+    opened.check(request)
+    assert opened.sink.compactions[0].summarizer == "extractive"
+
+
+def test_one_that_hangs_leaves_time_for_the_next() -> None:
+    release = threading.Event()
+    second = ScriptedSummarizer(refuse)
+    opened = Opened(ScriptedSummarizer(hang(release)), second)
+    _, seconds = timed(opened.session.prepare)
+    release.set()
+    assert len(second.requests) == 1
+    assert seconds < BOUND
+
+
+def test_many_passes_wait_no_longer_than_one() -> None:
+    release = threading.Event()
+    hanging = ScriptedSummarizer(hang(release))
+    opened = Opened(hanging, policy="guarded")
+    opened.session.learn_context_length(60_000)
+    request, seconds = timed(opened.session.prepare)
+    release.set()
+    assert seconds < BOUND
+    assert len(hanging.requests) == 1, "who failed in an event is not asked again in it"
+    opened.check(request)
+    assert opened.sink.compactions
+
+
+def test_after_a_failure_the_summarizer_is_left_alone_for_a_while_and_then_asked_again() -> None:
+    failing = ScriptedSummarizer(fail(RuntimeError()))
+    opened = Opened(failing, policy="summary-only")
+    opened.session.prepare()
+    asked = len(failing.requests)
+    opened.session.append([{"role": "assistant", "content": "Done."}, *MESSAGES])
+    opened.session.prepare()
+    assert len(failing.requests) == asked
+    assert "is left alone" in opened.session.explain()
+    opened.clock.advance(3_600)
+    opened.session.prepare()
+    assert len(failing.requests) > asked
+
+
+def test_the_pause_counts_from_the_failure_and_not_from_the_beginning_of_the_wait() -> None:
+    class Slow:
+        def summarize(self, _: SummaryRequest, /) -> Written:
+            opened.clock.advance(90)
+            raise SummaryFailed("slow", "timeout")
+
+    opened = Opened(Slow(), deadline=30.0)
+    opened.session.prepare()
+    opened.session.append([{"role": "assistant", "content": "Done."}, *MESSAGES])
+    opened.session.prepare()
+    assert "is left alone" in opened.session.explain()
+
+
+def test_a_weak_summary_is_refused_where_the_settings_say_so() -> None:
+    settings = Settings(
+        compression=CompressionSettings(weak_summaries="refuse", summary_min_tokens=0, summary_max_tokens=40)
+    )
+    opened = Opened(policy="threshold", settings=settings)
+    before = opened.session.view()
+    opened.session.prepare()
+    assert opened.session.view() == before
+    assert opened.sink.skips[-1].because.code == "not-smaller"
+
+
+def test_low_scores_in_a_row_move_on_to_the_next_summarizer() -> None:
+    weak, other = ScriptedSummarizer(lie), ScriptedSummarizer(refuse)
+    opened = Opened(weak, other, deadline=30.0)
+    for turn in range(6):
+        opened.session.prepare()
+        opened.session.append(
+            [{"role": "assistant", "content": "Done."}, *renamed(turn)],
+        )
+        opened.clock.advance(120)
+    assert len(weak.requests) == 3
+    assert other.requests
+
+
+def renamed(turn: int) -> list[Any]:
+    text = json.dumps(MESSAGES).replace('"call_', f'"call_{turn}_')
+    return list(json.loads(text))
+
+
+# Awaited
+
+
+def test_an_async_summarizer_is_awaited_and_a_blocking_call_says_so() -> None:
+    opened = Opened(AsyncScriptedSummarizer(refuse), deadline=30.0)
+    with pytest.raises(BadInput, match="call aprepare or acompress"):
+        opened.session.prepare()
+    opened.check(asyncio.run(opened.session.aprepare()))
+    assert opened.sink.compactions
+
+
+@EVERY_FAILURE
+def test_what_an_awaited_summarizer_gets_wrong_is_written_without_it(act: Act) -> None:
+    opened = Opened(AsyncScriptedSummarizer(act), deadline=30.0)
+    opened.check(asyncio.run(opened.session.aprepare()))
+    assert opened.sink.compactions[0].summarizer == "extractive"
+
+
+def test_an_awaited_summarizer_that_hangs_is_left_behind_at_the_deadline() -> None:
+    async def run() -> Opened:
+        opened = Opened(AsyncScriptedSummarizer(refuse, gate=asyncio.Event()))
+        opened.check(await opened.session.aprepare())
+        return opened
+
+    opened, seconds = timed(lambda: asyncio.run(run()))
+    assert DEADLINE <= seconds < BOUND
+    assert opened.sink.compactions[0].summarizer == "extractive"
+
+
+def test_one_that_swallows_its_cancellation_is_left_behind_too() -> None:
+    class Stubborn:
+        def __init__(self) -> None:
+            self.release = asyncio.Event()
+
+        async def summarize(self, _: SummaryRequest, /) -> Written:
+            while not self.release.is_set():
+                try:
+                    await self.release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return Written(text="too late", by="stubborn")
+
+    async def run() -> float:
+        stubborn = Stubborn()
+        opened = Opened(stubborn)
+        start = time.monotonic()
+        opened.check(await opened.session.aprepare())
+        seconds = time.monotonic() - start
+        stubborn.release.set()
+        return seconds
+
+    assert DEADLINE <= asyncio.run(run()) < BOUND
+
+
+def test_a_summarizer_that_blocks_does_not_block_the_event_loop_nor_its_end() -> None:
+    release = threading.Event()
+
+    async def run() -> int:
+        opened = Opened(ScriptedSummarizer(hang(release)))
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        opened.check(await opened.session.aprepare())
+        ticking.cancel()
+        return ticks
+
+    ticks, seconds = timed(lambda: asyncio.run(run()))
+    release.set()
+    assert seconds < BOUND
+    assert ticks > 10
+
+
+def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        summarizer = AsyncScriptedSummarizer(refuse, gate=gate)
+        opened = Opened(summarizer, deadline=30.0)
+        session = opened.session
+        before = session.ledger
+        turn = asyncio.create_task(session.aprepare([*MESSAGES, *renamed(9)], system="Be brief."))
+        while not summarizer.waiting:
+            await asyncio.sleep(0)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert session.ledger is before
+        assert opened.sink.events == []
+        assert session.decision is None
+        gate.set()
+        opened.check(await session.aprepare())
+
+    asyncio.run(run())

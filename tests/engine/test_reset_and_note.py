@@ -1,0 +1,110 @@
+"""SPEC C: a reset forgets every compaction; the note in the system prompt is `hermes-classic`'s alone."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lowwater.decide.policies import POLICIES
+from lowwater.engine.note import NOTE
+from lowwater.testing.sessions import generate_session
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+SESSION = generate_session("coding", seed=61, target_tokens=50_000)
+FORM = SESSION.as_anthropic()
+MESSAGES: list[Any] = [json.loads(raw) for raw in FORM.messages[:-1]]
+CHAT: list[Any] = [json.loads(raw) for raw in SESSION.as_openai_chat()[:-1]]
+SYSTEM: str = json.loads(FORM.system)
+
+
+def compacted(policy: str, messages: list[Any], **options: Any) -> Session:
+    session = Lowwater(model="model-nobody-knows", policy=policy, **options).session()
+    session.prepare(messages, system=SYSTEM if messages is MESSAGES else None)
+    assert session.compress() is not None
+    return session
+
+
+def test_a_reset_clears_summary_counters_and_warned_levels_and_keeps_the_messages() -> None:
+    warned: list[str] = []
+    session = compacted("runway", MESSAGES, on_warning=lambda warning: warned.append(warning.level))
+    assert warned
+    assert len(session.view()) < len(MESSAGES)
+    session.reset()
+    assert session.view() == MESSAGES
+    assert session.history() == MESSAGES
+    status = session.status()
+    assert (status.compaction_count, status.last_mode, status.totals.reclaimed) == (0, "", 0)
+    assert session.last_compaction() is None
+    assert session.decision is None
+    known = len(warned)
+    session.prepare()
+    assert warned[known:] == warned[:known], "every level is armed again"
+    again = session.compress()
+    assert again is not None
+    assert again.number == 1
+
+
+def test_a_reset_can_be_undone_like_anything_else() -> None:
+    session = compacted("runway", MESSAGES)
+    view = session.view()
+    session.reset()
+    session.rewind("before-rewind-1")
+    assert session.view() == view
+
+
+def test_a_reset_of_a_session_that_was_never_compacted_changes_nothing() -> None:
+    session = Lowwater(model="model-nobody-knows").session()
+    session.append(MESSAGES)
+    session.reset()
+    assert session.view() == MESSAGES
+    assert session.checkpoints() == []
+
+
+@pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
+def test_only_hermes_classic_notes_in_the_system_prompt_and_once(policy: str) -> None:
+    session = compacted(policy, MESSAGES)
+    for _ in range(3):
+        request = session.prepare(system=SYSTEM).as_anthropic()
+        assert request["system"].count(NOTE) == (policy == "hermes-classic")
+        assert request["system"].startswith(SYSTEM)
+        session.append([{"role": "assistant", "content": "Done."}, {"role": "user", "content": "More."}])
+        session.compress()
+
+
+def test_the_note_in_a_chat_stands_in_its_system_message() -> None:
+    session = compacted("hermes-classic", CHAT)
+    for _ in range(2):
+        first = session.prepare().as_openai()["messages"][0]
+        assert first == {"role": "system", "content": f"{SYSTEM}\n\n{NOTE}"}
+        session.append([{"role": "assistant", "content": "Done."}, {"role": "user", "content": "More."}])
+        session.compress()
+    assert session.history()[0] == CHAT[0]
+
+
+def test_a_system_prompt_of_blocks_gets_the_note_as_a_block() -> None:
+    session = Lowwater(model="model-nobody-knows", policy="hermes-classic").session()
+    blocks = [{"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}]
+    session.prepare(MESSAGES, system=blocks)
+    session.compress()
+    assert session.prepare(system=blocks).as_anthropic()["system"] == [
+        *blocks,
+        {"type": "text", "text": NOTE},
+    ]
+
+
+def test_without_a_system_prompt_there_is_no_note() -> None:
+    session = Lowwater(model="model-nobody-knows", policy="hermes-classic").session()
+    session.append(MESSAGES)
+    assert session.compress() is not None
+    assert NOTE not in json.dumps(session.prepare().as_anthropic())
+
+
+@pytest.mark.parametrize("messages", [MESSAGES, CHAT], ids=["anthropic", "chat"])
+def test_undoing_the_compaction_takes_the_note_back(messages: list[Any]) -> None:
+    session = compacted("hermes-classic", messages)
+    session.rewind("before-compaction-1")
+    request = session.prepare()
+    body = request.as_anthropic() if messages is MESSAGES else request.as_openai()
+    assert NOTE not in json.dumps(body)
+    assert session.view() == messages

@@ -1,0 +1,213 @@
+"""SPEC C and J: retry, another model, the extractive one, a marker; validation, repair, competition, what is too weak."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from lowwater.engine.effects import Failure, Outcome, Summarize
+from lowwater.engine.ladder import Ladder, Standing
+from lowwater.engine.summaries import EXTRACTIVE, MARKER, Obtained, need_for, obtain
+from lowwater.testing.fakes import WordTokenizer
+from lowwater.values.message import Message
+from lowwater.values.parts import Text, ToolCall, ToolResult
+from lowwater.values.summaries import SummaryRequest, Written
+
+WORDS = WordTokenizer()
+PATHS = [f"src/module_{number}/handler_{number}.py" for number in range(12)]
+
+
+def conversation() -> tuple[Message, ...]:
+    messages = [
+        Message(role="user", parts=(Text(text="Rename every handler, but do not touch the tests."),)),
+    ]
+    for number, path in enumerate(PATHS):
+        call = ToolCall(id=f"c{number}", name="edit", arguments=f'{{"path": "{path}"}}')
+        messages += [
+            Message(role="assistant", parts=(Text(text=f"Now {path} gets its new name."), call)),
+            Message(
+                role="tool",
+                parts=(ToolResult(call_id=call.id, parts=(Text(text="edited, 40 lines changed " * 20),)),),
+            ),
+        ]
+    return tuple(messages)
+
+
+def request(max_tokens: int = 600) -> SummaryRequest:
+    messages = conversation()
+    numbers = tuple(range(1, len(messages) + 1))
+    return SummaryRequest(
+        messages=messages, numbers=numbers, max_tokens=max_tokens, newest_user=messages[0], recall=True
+    )
+
+
+GOOD = Written(
+    text="## Goal\n- Rename every handler, but do not touch the tests.\n\n## Relevant Files\n- "
+    + "\n- ".join(PATHS),
+    by="good",
+)
+BETTER = Written(text=GOOD.text + "\n- all of them were edited, 40 lines changed in each", by="better")
+HALF = Written(
+    text="## Goal\n- Rename every handler, but do not touch the tests.\n\n## Relevant Files\n- "
+    + "\n- ".join(PATHS[:8]),
+    by="half",
+)
+WEAK = Written(text="Some files were looked at and some things were changed in a few places. " * 3, by="weak")
+REFUSAL = Written(text="I'm sorry, but I can't help with that request about this conversation.", by="no")
+
+
+class Played:
+    """The ladder run against outcomes by rung; what it asked is kept."""
+
+    def __init__(
+        self,
+        outcomes: dict[int, Sequence[Outcome]],
+        *,
+        must: bool = False,
+        max_tokens: int = 600,
+        **ladder: Any,
+    ) -> None:
+        self.asked: list[Summarize] = []
+        need = need_for(request(max_tokens), replaces=3_000, tokenizer=WORDS, must=must)
+        options = {"rungs": len(outcomes), **ladder}
+        steps = obtain(need, Ladder(**options), at=100.0)
+        left = {rung: list(each) for rung, each in outcomes.items()}
+        try:
+            effect = next(steps)
+            while True:
+                self.asked.append(effect)
+                effect = steps.send(left[effect.rung].pop(0))
+        except StopIteration as done:
+            self.obtained: Obtained = done.value
+
+    @property
+    def by(self) -> str:
+        return self.obtained.judged.written.by if self.obtained.judged else ""
+
+    @property
+    def rungs(self) -> list[int]:
+        return [effect.rung for effect in self.asked]
+
+
+FAILED = Failure(kind="failed", at=130.0)
+NETWORK = Failure(kind="network", at=130.0)
+AUTH = Failure(kind="auth", at=130.0)
+LATE = Failure(kind="timeout", at=160.0)
+
+
+def test_the_first_good_summary_is_taken() -> None:
+    played = Played({0: [GOOD], 1: [BETTER]})
+    assert (played.by, played.rungs) == ("good", [0])
+    assert played.obtained.failed_at is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "rungs"),
+    [
+        ({0: [FAILED, GOOD]}, [0, 0]),
+        ({0: [NETWORK, GOOD]}, [0, 0]),
+        ({0: [FAILED, FAILED], 1: [GOOD]}, [0, 0, 1]),
+        ({0: [AUTH], 1: [GOOD]}, [0, 1]),
+        ({0: [LATE], 1: [GOOD]}, [0, 1]),
+        ({0: [REFUSAL], 1: [GOOD]}, [0, 1]),
+    ],
+    ids=["failed once", "network once", "failed twice", "no access", "too late", "refused"],
+)
+def test_a_failure_is_retried_where_that_may_help_and_then_another_model_is_asked(
+    outcomes: dict[int, Sequence[Outcome]], rungs: list[int]
+) -> None:
+    played = Played(outcomes)
+    assert (played.by, played.rungs) == ("good", rungs)
+    assert played.obtained.failed_at is None, "somebody delivered"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Written(text="ok", by="short"),
+        Written(text="", by="empty"),
+        REFUSAL,
+        Written(text=GOOD.text, by="cut", cut_off=True),
+        Written(text=GOOD.text + " word" * 4_000, by="grown"),
+        Written(text=GOOD.text + " word" * 900, by="long"),
+    ],
+    ids=["short", "empty", "refusal", "cut off", "larger than what it replaces", "far too long"],
+)
+def test_what_is_no_summary_is_not_repaired_into_one(bad: Written) -> None:
+    played = Played({0: [bad]})
+    assert played.by == EXTRACTIVE
+    assert played.obtained.failed_at == 100.0
+
+
+def test_a_summary_that_misses_too_much_is_repaired_by_appending_it() -> None:
+    played = Played({0: [WEAK]})
+    judged = played.obtained.judged
+    assert judged is not None
+    assert judged.written.by == "weak"
+    assert judged.verdict.accepted
+    assert judged.verdict.score >= 0.5
+    assert sum(path in judged.written.text for path in PATHS) >= 6
+    assert played.obtained.low, "that it had to be repaired is remembered"
+
+
+def test_the_time_of_the_last_failure_is_told() -> None:
+    assert Played({0: [FAILED, FAILED], 1: [LATE]}).obtained.failed_at == 160.0
+
+
+def test_competing_summarizers_are_all_asked_and_the_best_wins() -> None:
+    played = Played({0: [HALF], 1: [GOOD], 2: [REFUSAL]}, competing=True)
+    assert (played.by, played.rungs) == ("good", [0, 1, 2])
+    assert Played({0: [HALF], 1: [GOOD]}).by == "half", "without competition the first that is good"
+
+
+def test_time_is_shared_by_those_who_may_still_be_asked() -> None:
+    played = Played({0: [LATE], 1: [LATE], 2: [LATE]})
+    assert [round(effect.share, 2) for effect in played.asked] == [0.33, 0.5, 1.0]
+
+
+def test_the_best_of_the_weak_goes_on_or_none_as_the_setting_says() -> None:
+    # So little room that nothing can be repaired and nothing extracted.
+    weaker: dict[int, Sequence[Outcome]] = {
+        0: [WEAK],
+        1: [Written(text=WEAK.text + PATHS[0], by="weak but one")],
+    }
+    accepted = Played(weaker, max_tokens=5)
+    assert accepted.obtained.judged is not None
+    assert not accepted.obtained.judged.verdict.accepted
+    assert accepted.by == "weak but one"
+    refused = Played(weaker, max_tokens=5, accepts_weak=False)
+    assert refused.obtained.judged is None
+    assert refused.obtained.failed_at == 100.0
+
+
+def test_where_it_must_fit_a_marker_stands_for_what_has_no_summary() -> None:
+    played = Played({0: [FAILED, FAILED]}, max_tokens=5, must=True, accepts_weak=False)
+    judged = played.obtained.judged
+    assert judged is not None
+    assert judged.written.by == MARKER
+    assert "lw:1 to lw:25" in judged.written.text, "it says how to get back what was left out"
+
+
+@pytest.mark.parametrize("failure", [AUTH, NETWORK], ids=["access", "network"])
+def test_a_failure_of_access_or_network_never_drops_text(failure: Failure) -> None:
+    played = Played({0: [failure, failure]}, max_tokens=5, must=True, accepts_weak=False)
+    assert played.obtained.judged is None
+
+
+def test_without_a_model_nothing_fails() -> None:
+    played = Played({})
+    assert (played.by, played.asked) == (EXTRACTIVE, [])
+    assert played.obtained.failed_at is None
+
+
+def test_repeatedly_low_scores_switch_to_the_next_strategy_and_an_hour_switches_back() -> None:
+    standing = Standing()
+    for _ in range(2):
+        standing = standing.after(low=True, now=50.0)
+    assert standing.after(low=False, now=50.0) == Standing(), "a good one counts from the start again"
+    moved = standing.after(low=True, now=50.0)
+    assert moved.first == 1
+    assert moved.after(low=None, now=60.0) == moved
+    assert moved.at(3_000.0) == moved
+    assert moved.at(3_650.0) == Standing()
+    assert Played({0: [GOOD], 1: [HALF]}, first=1).rungs == [1]

@@ -1,0 +1,70 @@
+"""What a compaction says of items is enough to show them again."""
+
+from hypothesis import given
+
+from lowwater.testing.strategies import ledgers
+from lowwater.testing.views import Script
+from lowwater.values.edits import apply_edits, merge_edits
+from lowwater.values.entries import Compacted, Edit, Kept, Numbers
+from lowwater.values.ledger import Ledger
+from lowwater.values.parts import Text, ToolResult
+from lowwater.values.view import Edited, parts_of, stands_of
+
+
+@given(ledgers())
+def test_stands_of_a_view_show_that_view(ledger: Ledger) -> None:
+    items = list(ledger.view.items)
+    entry = Compacted(at=0.0, mechanisms=(), stands=stands_of(items))
+    assert list(ledger.append(entry).view.items) == items
+
+
+@given(ledgers())
+def test_the_parts_of_an_item_are_those_it_shows(ledger: Ledger) -> None:
+    for item in ledger.view.items:
+        shown = [part for path, part in parts_of(item) if len(path) == 1]
+        assert shown == list(item.message.parts)
+        inside = [part for path, part in parts_of(item) if len(path) == 2]
+        assert inside == [inner for part in item.message.results for inner in part.parts]
+
+
+def test_originals_in_a_row_become_one_range_and_a_gap_makes_two() -> None:
+    items = Script().user("a").says("b").user("c").says("d").items()
+    assert stands_of(items) == (Kept(numbers=Numbers(first=1, last=4)),)
+    assert stands_of([*items[:1], *items[2:]]) == (
+        Kept(numbers=Numbers(first=1, last=1)),
+        Kept(numbers=Numbers(first=3, last=4)),
+    )
+    assert stands_of([items[2], items[0], items[1]]) == (
+        Kept(numbers=Numbers(first=3, last=3)),
+        Kept(numbers=Numbers(first=1, last=2)),
+    )
+    assert stands_of([]) == ()
+
+
+def test_an_edit_inside_a_result_that_was_replaced_counts_in_the_replacement() -> None:
+    original = Script().user("go").calls("bash", {}, "long output").items()[2].message
+    first = Edit(path=(0,), by=ToolResult(call_id="call_1", parts=(Text(text="a"), Text(text="b"))))
+    second = Edit(path=(0, 1), by=Text(text="c"))
+    edited = apply_edits(original, merge_edits([first], [second]))
+    assert edited.results[0].text == "a\nc"
+    item = Edited(number=3, original=original, edits=(first, second), message=edited, tokens=1)
+    assert [part for path, part in parts_of(item) if len(path) == 1] == list(edited.parts)
+
+
+def test_a_new_edit_replaces_older_ones_at_its_place_and_inside_it() -> None:
+    inside, elsewhere = Edit(path=(1, 0), by=None), Edit(path=(0,), by=None)
+    whole = Edit(path=(1,), by=None)
+    assert merge_edits([inside, elsewhere], [whole]) == (elsewhere, whole)
+
+
+def test_what_was_dropped_does_not_shift_the_paths_of_what_follows() -> None:
+    message = Script("anthropic").says("said", thinking="thought").messages()[0]
+    dropped = Edit(path=(0,), by=None)
+    item = Edited(
+        number=1,
+        original=message,
+        edits=(dropped,),
+        message=apply_edits(message, [dropped]),
+        tokens=1,
+    )
+    assert [(path, part.kind) for path, part in parts_of(item)] == [((1,), "text")]
