@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lowwater.values.settings import Settings
     from lowwater.values.summaries import SummaryRequest, Written
     from lowwater.wiring.library import Lowwater
-    from lowwater.wiring.oneshot import Compressed, compress
+    from lowwater.wiring.oneshot import Compressed, acompress, compress
     from lowwater.wiring.request import PreparedRequest
     from lowwater.wiring.session import Session
     from lowwater.wiring.status import Status
@@ -38,6 +38,7 @@ __all__ = [
     "SummaryRequest",
     "UsageWarning",
     "Written",
+    "acompress",
     "compress",
 ]
 
@@ -51,7 +52,7 @@ _HOMES = {
     "lowwater.values.settings": ("Settings",),
     "lowwater.values.summaries": ("SummaryRequest", "Written"),
     "lowwater.wiring.library": ("Lowwater",),
-    "lowwater.wiring.oneshot": ("Compressed", "compress"),
+    "lowwater.wiring.oneshot": ("Compressed", "acompress", "compress"),
     "lowwater.wiring.request": ("PreparedRequest",),
     "lowwater.wiring.session": ("Session",),
     "lowwater.wiring.status": ("Status",),

@@ -14,6 +14,7 @@ from lowwater.values.message import Message, texts_of
 _HANDLE = re.compile(r"^\s*(?:lw:)?(\d+)\s*$")
 _WORD = re.compile(r"[\w./-]*\w|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MOST_HITS = 5
+_SATURATES, _BY_LENGTH = 1.2, 0.75
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
@@ -46,18 +47,27 @@ def recall(ledger: Ledger, wanted: str) -> list[Recalled]:
 
 
 def _search(ledger: Ledger, words: Sequence[str]) -> list[int]:
+    """Rank by BM25: rare words count most, repetition ever less, and long messages do not win by their length."""
     found: dict[int, Counter[str]] = {}
-    seen_in: Counter[str] = Counter()
+    lengths: dict[int, int] = {}
+    whole = 0
     for number, numbered in enumerate(ledger.messages, start=1):
         text = "\n".join(texts_of(numbered.message)).lower()
+        whole += len(text)
         hits = Counter({word: text.count(word) for word in words if word in text})
         if hits:
-            found[number] = hits
-            seen_in.update(hits.keys())
-    whole = len(ledger.messages)
+            found[number], lengths[number] = hits, len(text)
+    count = len(ledger.messages)
+    seen_in = Counter(word for hits in found.values() for word in hits)
 
     def score(number: int) -> float:
-        return sum(log(1 + whole / seen_in[word]) * (1 + log(count)) for word, count in found[number].items())
+        longer = lengths[number] * count / whole
+        return sum(
+            log(1 + (count - seen_in[word] + 0.5) / (seen_in[word] + 0.5))
+            * times
+            / (times + _SATURATES * (1 - _BY_LENGTH + _BY_LENGTH * longer))
+            for word, times in found[number].items()
+        )
 
     return sorted(found, key=lambda number: (-score(number), -number))[:_MOST_HITS]
 

@@ -56,12 +56,17 @@ def branch_of(ledger: Ledger) -> list[int]:
 
 
 def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> list[Entry]:
-    """Return the entries that bring the ledger up to the client's list; `tokens` are the sizes of the new messages."""
+    """Return the entries that bring the ledger up to the client's list; `tokens` are the sizes of the new messages.
+
+    Each message is an entry of its own: a client may later go another way from any of them.
+    """
     entries: list[Entry] = []
     if reconciled.rewind_to is not None:
         entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
-    if reconciled.new:
-        entries.append(Appended(at=at, messages=reconciled.new, tokens=tuple(tokens)))
+    entries += [
+        Appended(at=at, messages=(message,), tokens=(size,))
+        for message, size in zip(reconciled.new, tokens, strict=True)
+    ]
     return entries
 
 

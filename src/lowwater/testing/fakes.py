@@ -112,7 +112,10 @@ def write(text: str, by: str = "scripted") -> Act:
 
 def refuse(_: SummaryRequest) -> Written:
     """Decline, as a model does."""
-    return Written(text="I'm sorry, but I can't help with summarizing this conversation.", by="refusing")
+    text = (
+        "I'm sorry, but I can't help with summarizing this conversation. If there is anything else I can do, "
+    )
+    return Written(text=text + "please let me know and I will be glad to try.", by="refusing")
 
 
 def cut_off(_: SummaryRequest) -> Written:

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from lowwater.decide.explain import explain
-from lowwater.ports import Summarizer
+from lowwater.ports import AsyncSummarizer, Summarizer
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
-from lowwater.values.settings import Settings
+from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
 
 
 class Compressed(Struct, frozen=True, kw_only=True):
@@ -21,6 +23,8 @@ class Compressed(Struct, frozen=True, kw_only=True):
     event: Compaction | None
     """None if the policy kept the list as it is."""
     decision: Decision | None
+    system: Any = None
+    """The system prompt to go on with, if one was given; only `hermes-classic` ever changes it."""
     scale: float = 1.0
 
     def explain(self) -> str:
@@ -37,7 +41,7 @@ def compress(
     focus: str | None = None,
     system: object = None,
     tools: Sequence[object] | None = None,
-    fallbacks: Iterable[str] = (),
+    fallbacks: Iterable[str | FallbackProvider] = (),
     summarizer: Summarizer | Sequence[Summarizer] = (),
     settings: Settings | None = None,
     max_tokens: int | None = None,
@@ -51,15 +55,48 @@ def compress(
         model=model, policy=policy, fallbacks=fallbacks, summarizer=summarizer, settings=settings
     )
     session = lowwater.session()
-    session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
     if force:
-        event = session.compress(focus)
+        session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
+        session.compress(focus)
     else:
-        session.prepare()
-        event = session.last_compaction()
+        session.prepare(messages, system=system, tools=tools, max_tokens=max_tokens)
+    return _compressed(session, messages)
+
+
+async def acompress(
+    messages: Sequence[object],
+    *,
+    model: str,
+    policy: str | None = None,
+    force: bool = False,
+    focus: str | None = None,
+    system: object = None,
+    tools: Sequence[object] | None = None,
+    fallbacks: Iterable[str | FallbackProvider] = (),
+    summarizer: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer] = (),
+    settings: Settings | None = None,
+    max_tokens: int | None = None,
+) -> Compressed:
+    """Do what `compress` does without blocking the event loop."""
+    lowwater = Lowwater(
+        model=model, policy=policy, fallbacks=fallbacks, summarizer=summarizer, settings=settings
+    )
+    session = lowwater.session()
+    if force:
+        session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
+        await session.acompress(focus)
+    else:
+        await session.aprepare(messages, system=system, tools=tools, max_tokens=max_tokens)
+    return _compressed(session, messages)
+
+
+def _compressed(session: Session, messages: Sequence[object]) -> Compressed:
+    event = session.last_compaction()
+    system = session.ledger.view.system
     return Compressed(
         messages=session.view() if event else list(messages),
         event=event,
         decision=session.decision,
+        system=msgspec.json.decode(system) if system else None,
         scale=session.scale,
     )

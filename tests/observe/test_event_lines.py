@@ -1,0 +1,80 @@
+"""Events and warnings on one line, in numbers only."""
+
+import logging
+
+import pytest
+
+from lowwater.decide.warnings import UsageWarning
+from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell
+from lowwater.observe.usage_warnings import tell_warning
+from lowwater.testing.fakes import RecordingSink
+from lowwater.values.decision import Reason
+from lowwater.values.events import Compaction, Phase, Skip
+
+EVENT = Compaction(
+    at=0.0,
+    model="m",
+    mode="summary",
+    mechanisms=("elide", "summarize"),
+    because=Reason(code="prune-falls-short", facts={"prompt": 100_000}),
+    before=100_000,
+    after=30_000,
+    items_before=200,
+    items_after=40,
+    first_changed=3,
+    disturbed=28_000,
+    summary_tokens=4_000,
+    summarizer="extractive",
+    seconds=0.254,
+    phases=(Phase(mechanism="elide", removed=20_000), Phase(mechanism="summarize", removed=50_000)),
+    number=2,
+)
+SKIP = Skip(
+    at=0.0,
+    because=Reason(code="budget-headroom", facts={"assembled": 40_000, "pressure": "no"}),
+    prompt=40_000,
+)
+
+
+def test_a_compaction_tells_trigger_phases_result_and_count() -> None:
+    assert line_for(EVENT) == (
+        "compaction 2 (prune-falls-short): 100,000 → 30,000 tokens, 200 → 40 messages "
+        "(elide −20,000, summarize −50,000); summary of 4,000 tokens by extractive; 0.25 s"
+    )
+    assert EVENT.reclaimed == 70_000
+    assert EVENT.ratio == 0.3
+
+
+def test_a_skip_tells_reason_size_and_pressure() -> None:
+    assert skip_line_for(SKIP) == "kept 40,000 tokens (budget-headroom: assembled 40000, pressure no)"
+
+
+def test_compactions_are_information_and_skips_are_for_debugging(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "lowwater"):
+        LogSink().record("s", EVENT)
+        LogSink().record("s", SKIP)
+    assert [record.levelname for record in caplog.records] == ["INFO", "DEBUG"]
+
+
+def test_one_sink_that_fails_does_not_keep_the_others_from_hearing() -> None:
+    broken, whole = RecordingSink(RuntimeError("x")), MemorySink()
+    tell([broken, whole], "s", EVENT)
+    assert whole.events == [("s", EVENT)]
+
+
+@pytest.mark.parametrize(
+    ("level", "logged"),
+    [("info", "INFO"), ("notice", "INFO"), ("warning", "WARNING"), ("critical", "CRITICAL")],
+)
+def test_a_warning_is_logged_at_its_level_and_handed_on(
+    level: str, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    warning = UsageWarning(level=level, percent=60, tokens=60, threshold=100)  # type: ignore[arg-type]  # by id
+    heard: list[UsageWarning] = []
+    with caplog.at_level(logging.DEBUG, "lowwater"):
+        tell_warning(warning, "s", call=heard.append, quiet=False)
+        tell_warning(warning, "s", call=None, quiet=True)
+    assert heard == [warning]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (logged, "s: The prompt has 60 of 100 tokens, 60 % of the threshold.")
+    ]
