@@ -9,7 +9,7 @@ from lowwater.errors import SummaryFailed
 from lowwater.values.summaries import SummaryRequest, Written
 
 _NAMED = 0.6
-"""Lowwater takes no summary that names less than half of what matters; Hermes takes any."""
+"""Lowwater takes no summary that names less than half of what matters, or is much too long; Hermes takes any."""
 
 
 class StandIn(Struct, kw_only=True):
@@ -25,12 +25,15 @@ class StandIn(Struct, kw_only=True):
 
     @staticmethod
     def for_span(ask: Callable[["Listening"], object]) -> "StandIn":
-        """Return the stand-in for what `ask` asks of the summarizer it is given: it names most of what matters there."""
+        """Return the stand-in for what `ask` asks of the summarizer it is given.
+
+        It names most of what matters there, the shortest names first.
+        """
         listening = Listening()
         ask(listening)
         assert listening.heard is not None, "no summary was asked for"
-        wanted = critical_references(listening.heard)
-        named = [reference.text for reference in wanted[: int(len(wanted) * _NAMED)]]
+        wanted = sorted((reference.text for reference in critical_references(listening.heard)), key=len)
+        named = wanted[: int(len(wanted) * _NAMED)]
         return StandIn(text="\n- ".join(["## Critical Context", *named]))
 
 

@@ -8,7 +8,9 @@ LowwaterError
 │   ├── BadSetting           a setting has a value that makes no sense
 │   ├── UnreadableFile       a file is missing or cannot be read
 │   └── NoVocabulary         the tokenizer package is missing or lacks a vocabulary
-└── IllegalEntry             a ledger entry refers to what the ledger does not hold
+├── IllegalEntry             a ledger entry refers to what the ledger does not hold
+├── IllegalView              what would be sent breaks the provider's rules
+└── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
 """
 
 from typing import Literal

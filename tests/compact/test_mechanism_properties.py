@@ -34,7 +34,7 @@ LIMIT = 300
 
 presets = st.builds(
     Preset,
-    elide_limit_chars=st.sampled_from((0, 60, 600)),
+    elide_limit_chars=st.sampled_from((200, 600)),
     plain_placeholders=st.booleans(),
     by_value=st.booleans(),
     never_prune=st.sampled_from(((), ("read",), ("todo", "terminal"))),

@@ -183,6 +183,17 @@ def test_a_weak_summary_is_refused_where_the_settings_say_so() -> None:
     assert opened.sink.skips[-1].because.code == "not-smaller"
 
 
+def test_summarizers_compete_where_the_settings_ask_for_it() -> None:
+    settings = Settings(compression=CompressionSettings(competing_summaries=True))
+    first, second = ScriptedSummarizer(lie), ScriptedSummarizer(speak_another_language)
+    opened = Opened(first, second, settings=settings, deadline=30.0)
+    opened.check(opened.session.prepare())
+    assert (len(first.requests), len(second.requests)) == (1, 1)
+    first, second = ScriptedSummarizer(lie), ScriptedSummarizer(speak_another_language)
+    Opened(first, second, deadline=30.0).session.prepare()
+    assert (len(first.requests), len(second.requests)) == (1, 0), "else the first that is good is taken"
+
+
 def test_low_scores_in_a_row_move_on_to_the_next_summarizer() -> None:
     weak, other = ScriptedSummarizer(lie), ScriptedSummarizer(refuse)
     opened = Opened(weak, other, deadline=30.0)

@@ -28,12 +28,12 @@ TOOLS: dict[Format, list[Any]] = {
 }
 EVERY_POLICY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
 SAMPLE = settings(
-    max_examples=5,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
-THOUSANDS = settings(SAMPLE, max_examples=250)
+THOUSANDS = settings(SAMPLE, max_examples=130)
 
 
 def filler(lines: int) -> str:

@@ -42,7 +42,8 @@ def test_a_reset_clears_summary_counters_and_warned_levels_and_keeps_the_message
     assert warned[known:] == warned[:known], "every level is armed again"
     again = session.compress()
     assert again is not None
-    assert again.number == 1
+    assert session.status().compaction_count == 1
+    assert session.checkpoints()[-1].name == f"before-compaction-{again.number}"
 
 
 def test_a_reset_can_be_undone_like_anything_else() -> None:

@@ -211,3 +211,15 @@ def test_repeatedly_low_scores_switch_to_the_next_strategy_and_an_hour_switches_
     assert moved.at(3_000.0) == moved
     assert moved.at(3_650.0) == Standing()
     assert Played({0: [GOOD], 1: [HALF]}, first=1).rungs == [1]
+
+
+def test_where_there_is_nothing_to_tell_the_summary_says_what_was_left_out() -> None:
+    chatter = tuple(Message(role="user", parts=(Text(text="ok " * 300),)) for _ in range(9))
+    asked = SummaryRequest(messages=chatter, numbers=tuple(range(1, 10)), max_tokens=600, recall=True)
+    need = need_for(asked, replaces=2_700, tokenizer=WORDS, must=False)
+    with pytest.raises(StopIteration) as done:
+        next(obtain(need, Ladder(), at=100.0))
+    judged = done.value.value.judged
+    assert judged is not None
+    assert judged.written.by == EXTRACTIVE
+    assert judged.verdict.accepted

@@ -14,7 +14,7 @@ from lowwater.ingest.reconcile import branch_of, entries_for, reconcile
 from lowwater.testing.sessions import generate_session
 from lowwater.testing.strategies import ledgers, transcripts
 from lowwater.testing.views import Script, asked, lines, making, offer_of, size
-from lowwater.values.entries import Appended, Compacted, Rewound
+from lowwater.values.entries import Appended, Compacted, ModelChanged, Opened, PreambleChanged, Rewound
 from lowwater.values.groups import Span, legal_cuts
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format, Message
@@ -149,16 +149,23 @@ def test_g_an_edited_last_message_replaces_the_one_there_was() -> None:
 
 def test_g_a_message_edited_inside_a_batch_that_was_appended_at_once() -> None:
     messages = talk(3).messages()
-    ledger = take(Ledger(), messages)
+    ledger = talk(3).ledger()
     edited = [*messages[:4], Script().user("another question").messages()[0]]
-    after = take(ledger, edited)
-    assert shown(after) == edited
-    assert isinstance(after.entries[-2], Rewound)
+    found = reconcile(ledger, edited)
+    assert (found.rewind_to, found.known) == (0, 0)
+    assert shown(take(ledger, edited)) == edited
+
+
+def test_g_what_came_in_one_list_can_be_gone_back_into() -> None:
+    messages = talk(3).messages()
+    edited = [*messages[:4], Script().user("another question").messages()[0]]
+    found = reconcile(take(Ledger(), messages), edited)
+    assert (found.known, len(found.new)) == (4, 1)
 
 
 def test_g_a_list_cut_short_goes_back() -> None:
     messages = talk(3).messages()
-    for ledger in (appended_one_by_one(messages), take(Ledger(), messages)):
+    for ledger in (appended_one_by_one(messages), talk(3).ledger()):
         after = take(ledger, messages[:4])
         assert shown(after) == messages[:4]
         assert shown(take(after, messages)) == messages
@@ -168,6 +175,23 @@ def test_g_another_conversation_altogether_begins_anew() -> None:
     ledger = take(Ledger(), talk(3).messages())
     other = Script().user("Something else.").messages()
     assert shown(take(ledger, other)) == other
+
+
+def test_g_going_back_keeps_the_system_prompt_the_tools_and_the_model_of_now() -> None:
+    messages = talk(3).messages()
+    first = Ledger().extend(
+        [
+            Opened(at=0.0, model="small", vocabulary="words"),
+            PreambleChanged(at=0.0, system=b'"old"', tokens=2),
+        ]
+    )
+    ledger = take(first, messages)
+    ledger = ledger.append(PreambleChanged(at=0.0, system=b'"new"', tools=b"[]", tokens=3))
+    ledger = ledger.append(ModelChanged(at=0.0, model="large"))
+    for sent in (messages[:4], Script().user("Something else.").messages()):
+        view = take(ledger, sent).view
+        assert view.messages == sent
+        assert (view.system, view.tools, view.preamble_tokens, view.model) == (b'"new"', b"[]", 3, "large")
 
 
 def test_g_content_that_is_repeated_on_purpose_is_kept() -> None:

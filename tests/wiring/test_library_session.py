@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
@@ -51,6 +52,26 @@ def test_a_request_carries_the_marks_of_its_provider() -> None:
     assert str(session.status()).count("prompt caching: on, 5m") == 1
 
 
+def test_one_message_may_be_a_dict_bytes_or_what_an_sdk_returned() -> None:
+    session = Lowwater(model="gpt-4o").session()
+    session.append({"role": "user", "content": "one"})
+    session.append(ChatCompletionMessage(role="assistant", content="two"))
+    session.append(b'{"role": "user", "content": "three"}')
+    assert [message["content"] for message in session.history()] == ["one", "two", "three"]
+    for nonsense in ("hello", 7, None, [None]):
+        with pytest.raises(BadInput):
+            session.append(nonsense)
+
+
+def test_what_is_empty_is_left_out_of_a_request() -> None:
+    request = (
+        Lowwater(model="gpt-4o").session().prepare([{"role": "user", "content": "x"}], system="", tools=[])
+    )
+    assert set(request.as_openai()) == {"messages"}
+    assert set(request.as_anthropic()) == {"messages"}
+    assert [message["role"] for message in request.as_openai()["messages"]] == ["user"]
+
+
 def test_bad_messages_are_refused_and_change_nothing() -> None:
     session = Lowwater(model="gpt-4o").session()
     session.append({"role": "user", "content": "Hello."})
@@ -71,6 +92,56 @@ def test_an_empty_session_cannot_be_sent() -> None:
 def test_an_unknown_policy_is_refused_with_the_name_most_like_it() -> None:
     with pytest.raises(BadSetting, match="did you mean runway"):
         Lowwater(model="gpt-4o", policy="runaway")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"summarizer": object()}, "a object is no summarizer"),
+        ({"summarizer": [len]}, "is no summarizer"),
+        ({"deadline": 0.0}, "must be above 0"),
+        ({"deadline": float("nan")}, "must be above 0"),
+    ],
+    ids=["object", "function", "no time", "not a number"],
+)
+def test_options_that_make_no_sense_are_refused(options: Any, said: str) -> None:
+    with pytest.raises(BadSetting, match=said):
+        Lowwater(model="gpt-4o", **options)
+
+
+def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None:
+    def marked(text: str, role: str = "user") -> dict[str, Any]:
+        mark = {"type": "ephemeral"}
+        return {"role": role, "content": [{"type": "text", "text": text, "cache_control": mark}]}
+
+    steps: list[Any] = [
+        message
+        for number in range(30)
+        for message in (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"t{number}", "name": "bash", "input": {"n": number}}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"out put {number}" * 99}
+                ],
+            },
+        )
+    ]
+    session = Lowwater(model="my-claude", policy="summary-only").session()
+    steps[-1]["content"][0]["cache_control"] = steps[-3]["content"][0]["cache_control"] = {
+        "type": "ephemeral"
+    }
+    system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    session.learn_context_length(20_000)
+    session.take_in([marked("Look into it."), *steps], system=system)
+    assert session.compress() is not None
+    body = session.prepare(system=system).as_anthropic()
+    said = [message for message in body["messages"] if "Look into it." in json.dumps(message["content"][:1])]
+    assert len(said) == 2, "where it was said, and again behind the summary"
+    assert json.dumps(body).count('"cache_control"') == 4
 
 
 def test_explain_and_status_speak_before_and_after_the_first_turn() -> None:

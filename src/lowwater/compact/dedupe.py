@@ -7,8 +7,8 @@ from lowwater.compact.elide import replace_results
 from lowwater.compact.making import Making
 from lowwater.compact.offer import offer
 from lowwater.compact.placeholder import repeats
-from lowwater.compact.results import Result, calls_in, results_in
-from lowwater.compact.superseded import Superseded, find_superseded
+from lowwater.compact.results import Result
+from lowwater.compact.superseded import CHANGED, find_superseded
 from lowwater.compact.zones import Zones
 from lowwater.values.proposal import Proposal, Target
 from lowwater.values.tools import subject_of
@@ -23,14 +23,24 @@ def propose(
     items: Sequence[Item], zones: Zones, results: Sequence[Result], making: Making
 ) -> Proposal | None:
     """Offer those of `results`, all of the view, that lie in the middle and that a later one makes dispensable."""
+    usable = [result for result in results if not making.preset.protects(result.tool)]
     middle = zones.middle
-    targets: list[Target] = []
-    left = 0
-    for again in _superseded(results, making):
-        result, stays = again.result, _LINE + _digest_tokens(again, making)
-        if result.item in middle and stays < result.tokens:
-            targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
-            left += stays
+    found = [
+        again
+        for again in find_superseded(usable, making.preset.elide_limit_chars)
+        if again.result.item in middle
+    ]
+    targets = [
+        Target(
+            item=again.result.item,
+            path=again.result.path,
+            tokens=again.result.tokens,
+            how=again.how,
+            by=again.by,
+        )
+        for again in found
+    ]
+    left = sum(min(target.tokens, _LINE + _digest_tokens(target, making)) for target in targets)
     return offer(NAME, items, targets, left=left)
 
 
@@ -39,31 +49,22 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
 
     What a later change made stale stands nowhere else, and leaves a digest.
     """
-    results = results_in(items, range(len(items)), calls_in(items))
-    found = {again.result.place: again for again in _superseded(results, making)}
-
-    def text_for(result: Result) -> str:
-        again = found.get(result.place)
-        return "" if again is None else _pointer(again, making)
-
-    return replace_results(items, proposal, making, text_for)
+    targets = {(target.item, target.path): target for target in proposal.targets}
+    return replace_results(
+        items, proposal, making, lambda result: _pointer(result, targets[result.place], making)
+    )
 
 
-def _superseded(results: Sequence[Result], making: Making) -> list[Superseded]:
-    usable = [result for result in results if not making.preset.protects(result.tool)]
-    return find_superseded(usable, making.preset.elide_limit_chars)
-
-
-def _pointer(again: Superseded, making: Making) -> str:
-    result, tokens = again.result, _digest_tokens(again, making)
+def _pointer(result: Result, target: Target, making: Making) -> str:
     line = repeats(
         result.text,
         number=result.number,
         call=result.call,
-        by=again.by,
-        how=again.how,
+        by=target.by,
+        how=target.how,
         offers_recall=making.offers_recall,
     )
+    tokens = _digest_tokens(target, making)
     if tokens <= 0:
         return line
     subject = subject_of(result.call) if result.call else ""
@@ -71,7 +72,7 @@ def _pointer(again: Superseded, making: Making) -> str:
     return f"{line}\n{names}" if names else line
 
 
-def _digest_tokens(again: Superseded, making: Making) -> int:
-    if again.how != "changed in" or making.preset.plain_placeholders:
+def _digest_tokens(target: Target, making: Making) -> int:
+    if target.how != CHANGED or making.preset.plain_placeholders:
         return 0
-    return int(again.result.tokens * making.digest_ratio)
+    return int(target.tokens * making.digest_ratio)

@@ -15,15 +15,10 @@ _LINE, _SHORT_LINE = 45, 25
 
 
 def propose(items: Sequence[Item], results: Iterable[Result], making: Making) -> Proposal | None:
-    """Offer those of `results` that are longer than the limit and would get smaller."""
-    going = [
-        result
-        for result in results
-        if len(result.text) > making.preset.elide_limit_chars
-        and expected_size(result, making) < result.tokens
-    ]
-    targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in going]
-    return offer(NAME, items, targets, left=sum(expected_size(result, making) for result in going))
+    """Offer those of `results` that are longer than the limit."""
+    long = [result for result in results if len(result.text) > making.preset.elide_limit_chars]
+    targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in long]
+    return offer(NAME, items, targets, left=sum(_expected_size(result, making) for result in long))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
@@ -45,17 +40,18 @@ def replace_results(
     return replaced
 
 
-def expected_size(result: Result, making: Making) -> int:
+def _expected_size(result: Result, making: Making) -> int:
     """Return about how many tokens the placeholder of a result will be."""
     if making.preset.plain_placeholders or making.digest_ratio <= 0:
-        return _LINE
-    return max(_SHORT_LINE, int(result.tokens * (making.digest_ratio + FRAME_SHARE)))
+        return min(result.tokens, _LINE)
+    return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (making.digest_ratio + FRAME_SHARE))))
 
 
 def _placeholder(result: Result, making: Making) -> str:
     """Return the placeholder of what the result said as it came, sized by what is shown of it now."""
     whole = text_of(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))
+    plain = making.preset.plain_placeholders or making.digest_ratio <= 0
     return placeholder(
         whole,
         number=result.number,
@@ -63,5 +59,6 @@ def _placeholder(result: Result, making: Making) -> str:
         offers_recall=making.offers_recall,
         tokenizer=making.tokenizer,
         digest_ratio=(making.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
-        plain=making.preset.plain_placeholders or making.digest_ratio <= 0,
+        plain=plain,
+        tokens=result.tokens if plain else None,
     )

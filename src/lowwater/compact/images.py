@@ -33,9 +33,9 @@ def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> 
         for path, part in _pictures(item):
             tokens = share_of_tokens(item.tokens, item.message.parts, [part])
             spared = at == asked if len(path) == 1 else (at, path[:1]) in spare
-            if tokens > _LINE and not spared:
+            if not spared:
                 targets.append(Target(item=at, path=path, tokens=tokens))
-    return offer(NAME, items, targets, left=_LINE * len(targets))
+    return offer(NAME, items, targets, left=sum(min(target.tokens, _LINE) for target in targets))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:

@@ -11,11 +11,12 @@ _MOST_COMPARED = 16
 
 
 class Lines:
-    """A text by its distinct lines; `number` says whose it is."""
+    """A text by its lines; `number` says whose it is."""
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
-        self.distinct = dict.fromkeys(text.splitlines()).keys()
+        self._text = text
+        self._distinct: frozenset[str] | None = None
 
     @property
     def keys(self) -> list[int]:
@@ -23,15 +24,24 @@ class Lines:
 
         Long lines are rarely those of another text. A text of few lines has no keys: one line more makes it another.
         """
-        if len(self.distinct) < _FEW_LINES:
+        lines = self._text.splitlines()
+        if len(lines) < _FEW_LINES:
             return []
-        longest = "\n".join(sorted(self.distinct, key=len)[-_LONGEST:])
-        return sorted(map(crc32, longest.encode(errors="replace").split(b"\n")))[:_KEYS]
+        lines.sort(key=len)
+        longest = "\n".join(lines[-_LONGEST:]).encode(errors="replace")
+        return sorted(set(map(crc32, longest.split(b"\n"))))[:_KEYS]
+
+    @property
+    def distinct(self) -> frozenset[str]:
+        """The lines without repetitions."""
+        if self._distinct is None:
+            self._distinct = frozenset(self._text.splitlines())
+        return self._distinct
 
     def is_near(self, other: "Lines") -> bool:
         """Return whether nearly all lines of both are the same."""
         mine, theirs = len(self.distinct), len(other.distinct)
-        if min(mine, theirs) < _NEAR * max(mine, theirs):
+        if min(mine, theirs) < max(_FEW_LINES, _NEAR * max(mine, theirs)):
             return False
         common = len(self.distinct & other.distinct)
         return common >= _NEAR * (mine + theirs - common)

@@ -50,13 +50,15 @@ def placeholder(
     digest_ratio: float = 0.15,
     known: frozenset[str] = frozenset(),
     plain: bool = False,
+    tokens: int | None = None,
 ) -> str:
     """Return what to show for `text`, the result of `call` in message `number`, or nothing if that is not smaller.
 
     It is one line and, unless `plain`, a digest. Both together take at most `digest_ratio` and one per cent of the
     original's tokens, where the shortest line allows it. `known` names stand elsewhere in the view and are left out.
+    `tokens` is the size of `text` where it is known already.
     """
-    whole = tokenizer.count(text)
+    whole = tokenizer.count(text) if tokens is None else tokens
     frame = _frame(text, number, call, preview=_preview(text, call), offers_recall=offers_recall)
     if plain or digest_ratio <= 0:
         shown = str(frame)
@@ -129,19 +131,21 @@ def _argument(call: ToolCall) -> str:
 
 def _preview(text: str, call: ToolCall | None) -> str:
     """Return the first error line, or the first line unless it is that of a file."""
-    is_file = call is not None and classify(call.name) == "read"
+    if call is not None and classify(call.name) == "read":
+        return ""
     error = next(error_lines(text), None)
-    if error and not is_file:
+    if error:
         return _one_line(error.text, _PREVIEW)
-    first = None if is_file else _FIRST.search(text)
+    first = _FIRST.search(text)
     return _one_line(first[0], _PREVIEW) if first else ""
 
 
 def _one_line(text: str, width: int, *, from_end: bool = False) -> str:
     """Return `text` in at most `width` characters, without anything that would break the frame."""
     near = text[-4 * width :] if from_end else text[: 4 * width]
-    printable = "".join(character if character.isprintable() else " " for character in near)
-    flat = " ".join(printable.translate(_BREAKING).split())
+    if not near.isprintable():
+        near = "".join(character if character.isprintable() else " " for character in near)
+    flat = " ".join(near.translate(_BREAKING).split())
     if len(flat) <= width and len(near) == len(text):
         return flat
     return "…" + flat[-width + 1 :] if from_end else flat[: width - 1] + "…"

@@ -13,6 +13,7 @@ from lowwater.compact.zones import Zones, find_zones, smallest_tail
 from lowwater.values.limits import Limits
 from lowwater.values.proposal import Proposal
 from lowwater.values.settings import Settings
+from lowwater.values.situation import counted
 from lowwater.values.view import Item, Summary
 
 EVERYTHING = "summarize_all"
@@ -39,7 +40,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     def counted(self, tokens: int) -> int:
         """Return the model's tokens as counted ones."""
-        return int(tokens / self.scale)
+        return counted(tokens, self.scale)
 
 
 def survey(asked: Asked) -> Offers:
@@ -66,7 +67,7 @@ def propose(asked: Asked) -> Offers:
 
 def wall_limit(limits: Limits, scale: float) -> int:
     """Return the largest tool result, in counted tokens, when fitting comes before keeping."""
-    return max(500, int(limits.wall / scale) // 8)
+    return max(500, counted(limits.wall, scale) // 8)
 
 
 def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:

@@ -22,8 +22,6 @@ _HEAD, _TAIL, _ERRORS, _DIGEST = 0.45, 0.25, 0.10, 0.15
 _FRAME = 60
 """Tokens of the lines between the pieces, and what joining them may add."""
 _LONGEST_ERROR = 300
-_CLOSE = 0.7
-"""Above this share of the limit by estimate, a result is counted."""
 
 
 def propose(items: Sequence[Item], indexes: Iterable[int], making: Making, *, limit: int) -> Proposal | None:
@@ -40,7 +38,7 @@ def propose_for(
     limit = max(limit, LEAST)
     targets: list[Target] = []
     for result in results:
-        tokens = making.tokenizer.count(result.text) if result.tokens > limit * _CLOSE else 0
+        tokens = making.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
         if tokens > limit:
             targets.append(Target(item=result.item, path=result.path, tokens=tokens))
     return offer(NAME, items, targets, left=limit * len(targets))

@@ -11,6 +11,7 @@ from lowwater.compact.near_copies import Lines, NearCopies
 from lowwater.compact.results import Result
 
 How = Literal["repeated in", "almost the same in", "read again in", "changed in"]
+CHANGED: How = "changed in"
 
 _FAILED = re.compile(r"\s*(?:<\w*error>|(?:error|failed|failure|traceback)\b)", re.IGNORECASE)
 
@@ -83,7 +84,7 @@ class _Later:
         again = file.read.get("") or file.read.get(access.part)
         if again:
             return Superseded(result=result, by=again, how="read again in")
-        return Superseded(result=result, by=file.changed, how="changed in") if file.changed else None
+        return Superseded(result=result, by=file.changed, how=CHANGED) if file.changed else None
 
     def nearly_same(self, result: Result) -> Superseded | None:
         """Return the message of the same tool that has nearly the same lines; if there is none, remember the lines."""

@@ -7,7 +7,6 @@
 not touch, and starts at what is known of the model's family.
 """
 
-import math
 from statistics import median
 
 from msgspec import Struct
@@ -22,6 +21,8 @@ STRANGEST_GROWTH = 2.0
 """One call moves the scale as if its growth were at most this factor away from what the family's scale predicts."""
 REMEMBERED = 10
 """The hidden part is the median over this many newest calls."""
+LARGEST_REPORT = 1e12
+"""No prompt has this many tokens; a report that says so is no report."""
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -59,10 +60,10 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def observe(self, *, counted: int, reported: float) -> "Calibration":
         """Return the calibration after a call whose prompt was `counted` by us and `reported` by the provider.
 
-        A report that is no positive number teaches nothing. Where the prompt shrank, the client or Lowwater has
+        A report that no prompt can have teaches nothing. Where the prompt shrank, the client or Lowwater has
         rewritten it: the scale stays, the hidden part is learned anew.
         """
-        if not math.isfinite(reported) or reported < 1 or counted < 0:
+        if not 1 <= reported <= LARGEST_REPORT or counted < 0:
             return self
         now = Observation(counted=counted, reported=int(reported))
         if not self.recent:

@@ -14,6 +14,7 @@ from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact, Fact, Reason
 from lowwater.values.entries import Compacted, PreambleChanged
 from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.ledger import Ledger
 from lowwater.values.situation import Past, Situation
 from lowwater.values.view import Item, stands_of
 
@@ -76,6 +77,11 @@ def keep(state: State, because: Reason, now: Situation) -> Acted:
     return Acted(state=state, events=(Skip(at=now.at, because=because, prompt=now.prompt),))
 
 
+def next_number(ledger: Ledger) -> int:
+    """Return the number of the next compaction; the checkpoint before it is called by the same."""
+    return 1 + sum(isinstance(ledger.entries[saved.position], Compacted) for saved in ledger.saved)
+
+
 def totals_after(totals: Totals, event: Compaction, *, summaries: int) -> Totals:
     """Return a session's totals after one more compaction."""
     earliest = totals.earliest_changed
@@ -118,7 +124,7 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
         mode=result.mode,
         mechanisms=result.mechanisms,
         phases=result.phases,
-        number=state.totals.compactions + 1,
+        number=next_number(state.ledger),
         because=because,
         before=work.prompt,
         after=work.size(outcome.items) + work.scaled(grown),

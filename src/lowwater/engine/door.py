@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from lowwater.compact import shorten
-from lowwater.engine.commit import Acted, totals_after
+from lowwater.engine.commit import Acted, next_number, totals_after
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import State
@@ -49,7 +49,7 @@ def shorten_new(state: State, setup: Setup, at: float) -> Acted:
         first_changed=proposal.first_changed,
         disturbed=0,
         phases=(Phase(mechanism=shorten.NAME, removed=state.prompt - shortened.prompt),),
-        number=state.totals.compactions + 1,
+        number=next_number(state.ledger),
     )
     if event.reclaimed <= 0:
         return Acted(state=state, events=())

@@ -1,7 +1,8 @@
 """Driving a turn: its effects are fulfilled on a thread or awaited, all of them within one deadline."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -14,10 +15,10 @@ T = TypeVar("T")
 
 
 class Driver:
-    """What one turn is driven with: `deadline` is how many seconds all its summarizers may take together."""
+    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together."""
 
     def __init__(self, *, deadline: float, clock: Clock) -> None:
-        self._until = time.monotonic() + deadline
+        self._left = deadline
         self._clock = clock
 
     def drive(self, turn: Generator[Summarize, Outcome, T], summarizers: Sequence[Summarizer]) -> T:
@@ -25,7 +26,8 @@ class Driver:
         try:
             effect = next(turn)
             while True:
-                outcome = ask(summarizers[effect.rung], effect.request, self._seconds_for(effect))
+                with self._waiting():
+                    outcome = ask(summarizers[effect.rung], effect.request, effect.share * self._left)
                 effect = turn.send(self._stamped(outcome))
         except StopIteration as done:
             result: T = done.value
@@ -38,14 +40,18 @@ class Driver:
         try:
             effect = next(turn)
             while True:
-                outcome = await aask(summarizers[effect.rung], effect.request, self._seconds_for(effect))
+                with self._waiting():
+                    outcome = await aask(summarizers[effect.rung], effect.request, effect.share * self._left)
                 effect = turn.send(self._stamped(outcome))
         except StopIteration as done:
             result: T = done.value
             return result
 
-    def _seconds_for(self, effect: Summarize) -> float:
-        return effect.share * (self._until - time.monotonic())
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self._left -= time.monotonic() - start
 
     def _stamped(self, outcome: Outcome) -> Outcome:
         return replace(outcome, at=self._clock.now()) if isinstance(outcome, Failure) else outcome

@@ -106,8 +106,14 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
 
 
 def _extracted(need: Need) -> Judged:
+    """Return the summary without a model; where there is next to nothing to tell, it says what was left out."""
     written = Written(text=extract(need.request, need.tokenizer), by=EXTRACTIVE)
-    return _mended(Judged(written=written, verdict=_verdict(written, need)), need)
+    verdict = _verdict(written, need)
+    if verdict.because.code == "too_short":
+        fuller = replace(written, text=f"{written.text}\n\n{_marker(need)}".strip())
+        if not _is_too_long(fuller, need):
+            written, verdict = fuller, _verdict(fuller, need)
+    return _mended(Judged(written=written, verdict=verdict), need)
 
 
 def _last_resort(
@@ -118,9 +124,13 @@ def _last_resort(
     if weak and ladder.accepts_weak:
         return _best(weak)
     if need.must and not {failure.kind for failure in failures} & _NEVER_DROPS_TEXT:
-        marker = Written(text=static_marker(need.request, tokens=need.replaces), by=MARKER)
+        marker = Written(text=_marker(need), by=MARKER)
         return Judged(written=marker, verdict=_verdict(marker, need))
     return None
+
+
+def _marker(need: Need) -> str:
+    return static_marker(need.request, tokens=need.replaces)
 
 
 def _mended(judged: Judged, need: Need) -> Judged:
@@ -136,11 +146,14 @@ def _mended(judged: Judged, need: Need) -> Judged:
 def _verdict(written: Written, need: Need) -> Verdict:
     """Judge a summary; one far beyond the length that was asked for is none, however much it keeps."""
     verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
-    tokens, most = need.tokenizer.count(written.text), round(_OVERSHOOT * need.request.max_tokens)
-    if verdict.accepted and tokens > most:
-        because = Reason(code="too_long", facts={"tokens": tokens, "most": most})
-        return replace(verdict, accepted=False, because=because)
-    return verdict
+    if not verdict.accepted or not _is_too_long(written, need):
+        return verdict
+    facts = {**verdict.because.facts, "max_tokens": need.request.max_tokens}
+    return replace(verdict, accepted=False, because=Reason(code="too_long", facts=facts))
+
+
+def _is_too_long(written: Written, need: Need) -> bool:
+    return need.tokenizer.count(written.text) > _OVERSHOOT * need.request.max_tokens
 
 
 def _is_weak(verdict: Verdict) -> bool:

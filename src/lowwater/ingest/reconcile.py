@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.ingest.likeness import says_the_same
-from lowwater.values.entries import Appended, Entry, Rewound
+from lowwater.values.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
-from lowwater.values.view import Summary
+from lowwater.values.view import Summary, View
 
 
 class Reconciled(Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     """The ledger position to go back to first, if the client edited or dropped messages the ledger holds."""
     known: int = 0
     """How many of the client's messages the ledger held already."""
+    stays: tuple[PreambleChanged | ModelChanged, ...] = ()
+    """Going back takes messages back and nothing else: what has to be said again of preamble and model."""
 
 
 def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
@@ -36,11 +39,14 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
     if _alike(view, messages) == len(view):
         return Reconciled(new=tuple(messages[len(view) :]), known=len(view))
     position = _position_before(ledger, branch[known])
-    shown = ledger.view_at(position).shown_numbers()
-    if shown != set(branch[: len(shown)]):
+    then = ledger.view_at(position)
+    if then.shown_numbers() != set(branch[: len(then.shown_numbers())]):
         # Rewinds of rewinds can show more there than the client ever had: begin anew.
-        position, shown = 0, set()
-    return Reconciled(new=tuple(messages[len(shown) :]), known=len(shown), rewind_to=position)
+        position, then = 0, ledger.view_at(0)
+    kept = len(then.shown_numbers())
+    return Reconciled(
+        new=tuple(messages[kept:]), known=kept, rewind_to=position, stays=_changed_since(then, ledger.view)
+    )
 
 
 def branch_of(ledger: Ledger) -> list[int]:
@@ -63,11 +69,23 @@ def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> lis
     entries: list[Entry] = []
     if reconciled.rewind_to is not None:
         entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
+        entries += [replace(entry, at=at) for entry in reconciled.stays]
     entries += [
         Appended(at=at, messages=(message,), tokens=(size,))
         for message, size in zip(reconciled.new, tokens, strict=True)
     ]
     return entries
+
+
+def _changed_since(then: View, now: View) -> tuple[PreambleChanged | ModelChanged, ...]:
+    changes: list[PreambleChanged | ModelChanged] = []
+    if (then.system, then.tools) != (now.system, now.tools):
+        changes.append(
+            PreambleChanged(at=0.0, system=now.system, tools=now.tools, tokens=now.preamble_tokens)
+        )
+    if then.model != now.model:
+        changes.append(ModelChanged(at=0.0, model=now.model))
+    return tuple(changes)
 
 
 def _alike(held: Iterable[Message], sent: Iterable[Message]) -> int:

@@ -41,7 +41,7 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     phases: tuple[Phase, ...] = ()
     """What each mechanism removed, in the order they were carried out."""
     number: int = 0
-    """Which of the session's compactions it is, from 1."""
+    """Which of the session's compactions it is, from 1: the checkpoint `before-compaction-1` stands before the first."""
 
     @property
     def reclaimed(self) -> int:

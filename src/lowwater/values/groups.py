@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.values.message import Message
+from lowwater.values.parts import ToolCall, ToolResult
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -26,11 +27,12 @@ def groups(messages: Sequence[Message]) -> list[Span]:
     owner: dict[str, int] = {}
     reaches = list(range(len(messages)))
     for index, message in enumerate(messages):
-        for result in message.results:
-            if result.call_id in owner:
-                reaches[owner[result.call_id]] = index
-        for call in message.calls:
-            owner[call.id] = index
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                if part.call_id in owner:
+                    reaches[owner[part.call_id]] = index
+            elif isinstance(part, ToolCall):
+                owner[part.id] = index
     spans: list[Span] = []
     start = 0
     while start < len(messages):

@@ -11,6 +11,10 @@ class Target(Struct, frozen=True, kw_only=True):
     item: int
     path: tuple[int, ...]
     tokens: int
+    how: str = ""
+    """In what way another message makes it dispensable; empty if none does."""
+    by: int = 0
+    """The number of that message."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):

@@ -76,6 +76,11 @@ def scaled(counted: int, scale: float) -> int:
     return round(scale * counted) if isfinite(scale) and scale > 0 else counted
 
 
+def counted(tokens: int, scale: float) -> int:
+    """Return the model's tokens as counted ones; a scale that is no positive number is 1."""
+    return int(tokens / scale) if isfinite(scale) and scale > 0 else tokens
+
+
 def effective_size(stored: int, live: float | None = None) -> int:
     """Return the larger of the size in the store and the size counted live; a live count that is not finite is none."""
     if live is None or not isfinite(live):

@@ -1,6 +1,6 @@
 """What a caller hands to a session, as Python objects: read in the format it tells."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import msgspec
@@ -53,9 +53,11 @@ class Brought(Struct, frozen=True, kw_only=True):
         return prepare(state, self.incoming(state), setup, at)
 
 
-def read_messages(messages: Sequence[object] | Mapping[str, object], state: State) -> Read:
-    """Read messages in the format they tell, else in the session's, else in that of the model's provider."""
-    raws = raw_messages([messages] if isinstance(messages, Mapping) else list(messages))
+def read_messages(messages: object, state: State) -> Read:
+    """Read one message or several in the format they tell, else in the session's, else in that of the model's provider."""
+    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
+        messages = (messages,)
+    raws = raw_messages(messages)
     told = told_format(raws)
     format = told or format_of(state)
     return Read(messages=tuple(decode_messages(raws, format)), format=format, told=told)

@@ -9,6 +9,7 @@ from lowwater.decide.policies import policy_named
 from lowwater.decide.warnings import UsageWarning
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route
+from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
 from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
@@ -43,7 +44,9 @@ class Lowwater:
     ) -> None:
         chosen = settings or Settings()
         routes = (Route(model=model, base_url=base_url), *_fallbacks(fallbacks, chosen))
-        summarizers = tuple(summarizer) if isinstance(summarizer, Sequence) else (summarizer,)
+        summarizers = _summarizers(summarizer)
+        if not deadline > 0:
+            raise BadSetting(f"a deadline of {deadline} seconds makes no sense: it must be above 0")
         registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
         self._route = routes[0]
         self._setup = Setup(
@@ -75,6 +78,16 @@ class Lowwater:
             if name not in self._sessions:
                 self._sessions[name] = Session(name, self._route, self._setup, self._outside)
             return self._sessions[name]
+
+
+def _summarizers(
+    given: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer],
+) -> tuple[Summarizer | AsyncSummarizer, ...]:
+    summarizers = tuple(given) if isinstance(given, Sequence) else (given,)
+    for each in summarizers:
+        if not callable(getattr(each, "summarize", None)):
+            raise BadSetting(f"a {type(each).__name__} is no summarizer: it needs a method `summarize`")
+    return summarizers
 
 
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:

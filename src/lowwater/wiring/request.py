@@ -18,6 +18,11 @@ from lowwater.wire.openai_chat.marks import mark_message as mark_chat
 from lowwater.wire.reading import write_json
 from lowwater.wire.tools import tools_as
 
+_NOTHING = frozenset({b"", b"[]", b'""', b"null"})
+_MARK = b'"cache_control"'
+_MOST_MARKS = 4
+"""What Anthropic's API takes."""
+
 
 class PreparedRequest(Struct, frozen=True, kw_only=True):
     """A request ready to be sent; pass it on with `**request.as_anthropic()` or `**request.as_openai()`."""
@@ -51,13 +56,15 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
             bare = unmark_content(system)
             system = (mark_content(bare, self.marks.ttl) or bare) if bare else bare
             tools = unmark_content(tools)
+        else:
+            raws = _with_marks_left(raws, system, tools)
         thinking = thinking_for(self.thinking, raws) if self.thinking else b""
         return _fields(raws, system=system, tools=tools, thinking=thinking)
 
     def as_openai(self) -> dict[str, Any]:
         """Return `messages`, and `tools` where there are any, for the OpenAI SDK or a compatible API."""
         messages = self._read_as("openai_chat")
-        if self.system:
+        if self.system not in _NOTHING:
             messages = [_system_message(self.system), *messages]
         raws = encode_messages(messages, "openai_chat")
         if self.marks is not None and self.marks.in_chat:
@@ -74,7 +81,19 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
 def _fields(raws: Sequence[bytes], **others: bytes) -> dict[str, Any]:
     fields: dict[str, Any] = {"messages": [msgspec.json.decode(raw) for raw in raws]}
-    return fields | {name: msgspec.json.decode(value) for name, value in others.items() if value}
+    return fields | {
+        name: msgspec.json.decode(value) for name, value in others.items() if value not in _NOTHING
+    }
+
+
+def _with_marks_left(raws: Sequence[bytes], system: bytes, tools: bytes) -> list[bytes]:
+    """Return messages with the client's own marks, less the first ones if a repeated message made them too many."""
+    over = sum(part.count(_MARK) for part in (system, tools, *raws)) - _MOST_MARKS
+    kept: list[bytes] = []
+    for raw in raws:
+        kept.append(unmark_message(raw) if over > 0 else raw)
+        over -= raw.count(_MARK)
+    return kept
 
 
 def _system_apart(system: bytes, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:

@@ -1,6 +1,6 @@
 """One conversation: what a user of the library holds in the loop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -48,8 +48,8 @@ class Session:
         self._kept = Kept(_opened(route, setup, outside))
         self._turns = Turns(name, self._kept, setup, outside)
 
-    def append(self, messages: Sequence[object] | Mapping[str, object]) -> None:
-        """Add messages to the end: dicts as the provider's API takes them, or what its SDK returned."""
+    def append(self, messages: object) -> None:
+        """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
 
         def appended(state: State) -> State:
             read = read_messages(messages, state)
