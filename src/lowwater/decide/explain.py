@@ -1,9 +1,13 @@
 """Decisions in words, for someone who never saw the code."""
 
+from collections.abc import Sequence
 from string import Formatter
 
+from lowwater.decide.ledger_of_rent import explain_market
 from lowwater.decide.sentences import SENTENCES
 from lowwater.values.decision import Compact, Decision, Fact, Reason
+from lowwater.values.events import Rejected
+from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
 from lowwater.values.situation import scaled
 
@@ -30,11 +34,33 @@ def sentence(reason: Reason) -> str:
     return known.format_map(facts)
 
 
-def explain(decision: Decision, *, scale: float = 1.0) -> str:
+def explain(
+    decision: Decision,
+    *,
+    scale: float = 1.0,
+    market: Market | None = None,
+    rejected: Sequence[Rejected] = (),
+) -> str:
     """Return why a decision was taken and, if it is to compact, what is to be done, step by step.
 
-    `scale` turns counted tokens into the model's, as in the situation that was decided.
+    `scale` turns counted tokens into the model's, as in the situation that was decided. `market` is what was on sale,
+    `rejected` the summaries that were not accepted as they were.
     """
+    told = "\n".join([_decision(decision, scale), *(_rejection(each) for each in rejected)])
+    return f"{told}\n\n{explain_market(market)}" if market is not None else told
+
+
+def _rejection(rejected: Rejected) -> str:
+    """Say what a summary missed, in the words of the messages it stood for."""
+    said = f"The summary by {rejected.by} was not accepted as written ({rejected.code})"
+    if not rejected.missing:
+        return f"{said}."
+    first = "; ".join(rejected.first_missing)
+    more = " Among them" if rejected.missing > len(rejected.first_missing) else " They are"
+    return f"{said}: it misses {rejected.missing:,} critical references.{more}: {first}"
+
+
+def _decision(decision: Decision, scale: float) -> str:
     if not isinstance(decision, Compact):
         return sentence(decision.because)
     steps = decision.proposals

@@ -2,8 +2,9 @@
 
 from lowwater.decide.by_hand import by_hand
 from lowwater.decide.ceiling import above_ceiling
+from lowwater.decide.cliff import over_cliff
 from lowwater.decide.cool_down import cooling_down
-from lowwater.decide.policies import policy_named
+from lowwater.decide.policies import Policy, policy_named
 from lowwater.decide.reasons import because
 from lowwater.decide.thrash import irreducible
 from lowwater.decide.wall import at_the_wall
@@ -22,7 +23,7 @@ def decide(now: Situation, settings: Settings, *, policy: str | None = None) -> 
         _disabled(now, settings)
         or by_hand(now, chosen)
         or at_the_wall(now)
-        or _unless_held_back(now, above_ceiling(now, settings) or chosen.decide(now, settings))
+        or _unless_held_back(now, _wanted(now, settings, chosen))
     )
 
 
@@ -30,6 +31,12 @@ def _disabled(now: Situation, settings: Settings) -> Keep | None:
     if now.enabled and settings.compression.enabled:
         return None
     return Keep(because=because("disabled", prompt=now.prompt))
+
+
+def _wanted(now: Situation, settings: Settings, policy: Policy) -> Decision:
+    """Return what the numbers ask for: staying below a cliff, staying below the user's ceiling, or the policy's rule."""
+    avoided = over_cliff(now) if policy.avoids_cliffs else None
+    return avoided or above_ceiling(now, settings) or policy.decide(now, settings)
 
 
 def _unless_held_back(now: Situation, wanted: Decision) -> Decision:

@@ -9,8 +9,9 @@ from lowwater.decide.hermes_classic import hermes_classic
 from lowwater.decide.hygiene import hygiene
 from lowwater.decide.never import never
 from lowwater.decide.offers import PRUNING
-from lowwater.decide.presets import CLASSIC, OWN, RUNWAY, SEED
+from lowwater.decide.presets import CLASSIC, OWN, PRICED, RUNWAY, SEED
 from lowwater.decide.prune_naive import prune_naive
+from lowwater.decide.rent_or_buy import rent_or_buy
 from lowwater.decide.runway import runway
 from lowwater.decide.threshold import threshold
 from lowwater.errors import BadSetting
@@ -31,17 +32,22 @@ class Policy(Struct, frozen=True, kw_only=True):
     preset: Preset
     mechanisms: tuple[str, ...] = (*PRUNING, "summarize")
     """What it carries out when compaction is asked for by hand, in this order."""
+    avoids_cliffs: bool = True
+    """Whether a prompt is kept below the size from which on the whole request is billed at higher prices."""
     smallest_context: bool = True
     """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
+    larger_count: bool = False
+    """Take the larger of what was counted and what the provider reported for the size of the prompt (SPEC E)."""
 
 
 POLICIES = (
-    Policy(name="never", decide=never, preset=OWN),
+    Policy(name="rent-or-buy", decide=rent_or_buy, preset=PRICED, smallest_context=False),
+    Policy(name="never", decide=never, preset=OWN, avoids_cliffs=False),
     Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="prune-naive", decide=prune_naive, preset=SEED),
     Policy(name="runway", decide=runway, preset=RUNWAY),
-    Policy(name="guarded", decide=guarded, preset=OWN, mechanisms=("leaf", "condense")),
+    Policy(name="guarded", decide=guarded, preset=OWN, mechanisms=("leaf", "condense"), larger_count=True),
     Policy(name="hygiene", decide=hygiene, preset=OWN),
     Policy(name="hermes-classic", decide=hermes_classic, preset=CLASSIC),
 )

@@ -35,10 +35,22 @@ SENTENCES: dict[Code, str] = {
     "{fresh}), or in {seconds} s.",
     "cooling-down": f"{_COOLING}; what needs no model would reclaim {{reclaims}} of {{prompt}} tokens, less than the "
     "{minimum} that make it count.",
+    "rent-cannot-be-due": "The prompt of {prompt} tokens stays as it is: whatever could be removed from it, carrying that has "
+    "cost less so far than rewriting the cache behind it would.",
+    "nothing-to-buy": "The prompt of {prompt} tokens stays as it is: there is next to nothing to remove outside its protected "
+    "start and end.",
+    "rent-below-price": "Removing {removes} of {prompt} tokens would cost {price} now (the cache is {warm}). Carrying them "
+    "has cost {rent} so far, which is less, so they stay. Calls until it is due at this rate: {calls}.",
     "by-hand": "Asked for by hand: the prompt of {prompt} tokens should come down to {expected}.",
     "wall": f"{_WALL} and must be made to fit; compacting its older messages should leave {{expected}}.",
     "wall-into-tail": f"{_WALL} and must be made to fit. Compacting its older messages would leave {{middle}}, "
     "so its protected end shrinks too, until at most {enough} are left; all steps together should leave {expected}.",
+    "cliff": "The prompt of {prompt} tokens has reached {cliff}, from where on the whole request is billed at higher "
+    "prices; compacting it should leave {expected}.",
+    "rent-paid": "Carrying {removes} of {prompt} tokens has cost {rent} so far, no less than the {price} that removing them "
+    "costs now (the cache is {warm}), so they go.",
+    "free-now": "The cache is {warm}, so with {removes} of {prompt} tokens removed the next call is {gain} cheaper, "
+    "what may be lost included: they go.",
     "summary-due": f"{_DUE}; a summary of the older messages should leave {{expected}}.",
     "prune-suffices": f"{_DUE}; pruning alone should leave {{pruned}}, no more than the {{target}} it has to get down "
     "to, so no summary is needed.",

@@ -2,6 +2,7 @@
 
 from lowwater.decide.reasons import Code
 from lowwater.values.decision import Decision, Keep
+from lowwater.values.situation import Situation
 
 _BEFORE_OFFERS: frozenset[Code] = frozenset(
     {
@@ -13,10 +14,13 @@ _BEFORE_OFFERS: frozenset[Code] = frozenset(
         "too-little-raw",
         "budget-headroom",
         "cache-aware",
+        "rent-cannot-be-due",
     }
 )
 
 
-def is_settled(decision: Decision) -> bool:
-    """Return whether a decision taken without any offers stands whatever is offered."""
+def is_settled(decision: Decision, now: Situation) -> bool:
+    """Return whether a decision taken without any offers stands whatever is offered; above a cliff none does."""
+    if now.limits.cliff is not None and now.prompt >= now.limits.cliff:
+        return False
     return isinstance(decision, Keep) and decision.because.code in _BEFORE_OFFERS

@@ -49,6 +49,12 @@ def warn(levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: 
     )
 
 
+def level_of(levels: WarningLevels, tokens: int, threshold: int) -> Level | None:
+    """Return the most urgent level that a prompt of this size has reached; None if it is below all."""
+    reached = warn(levels, frozenset(), tokens, threshold).warnings
+    return reached[-1].level if reached else None
+
+
 def _is_reached(levels: WarningLevels, level: Level, tokens: int, threshold: int) -> bool:
     share: float | None = getattr(levels, level)
     return share is not None and tokens >= least_reaching(threshold, share)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lowwater.errors import UnreadableFile
 from lowwater.load.prices import find_listing, listing_of
-from lowwater.values.model import CacheRules, Cliff, Count, Family, Model, Prices
+from lowwater.values.model import CacheRules, Cliff, Count, Family, Model, Period, Prices
 from lowwater.values.model_names import one_spelling
 from lowwater.values.registry import Registry
 
@@ -26,6 +26,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output: Count | None = None
     prices: Prices
     cliffs: tuple[Cliff, ...] = ()
+    periods: tuple[Period, ...] = ()
     min_cacheable: Count | None = None
     binds_thinking: bool = False
     notes: str = ""
@@ -96,6 +97,7 @@ def _model(row: Row, family: Family) -> Model:
         max_output=row.max_output,
         prices=row.prices,
         cliffs=row.cliffs,
+        periods=row.periods,
         cache=cache,
         binds_thinking=row.binds_thinking,
         notes=row.notes,
@@ -114,7 +116,8 @@ def _repriced(model: Model, row: Row, day: date) -> Model:
     if (then.prices, then.cliffs) == (now.prices, now.cliffs):
         return model
     dated = f"prices of {day.isoformat()}: {now.source}"
-    return replace(model, prices=now.prices, cliffs=now.cliffs, sources=(*model.sources, dated))
+    # The periods belong to the row's prices, not to those of another day.
+    return replace(model, prices=now.prices, cliffs=now.cliffs, periods=(), sources=(*model.sources, dated))
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """The sizes a window is managed by, derived from the model and the settings (SPEC A, B, D)."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.values.settings import CompressionSettings
 from lowwater.values.shares import share_of
@@ -9,6 +10,8 @@ _FLOOR = 64_000
 _HYGIENE = 0.85
 _BELOW_HYGIENE = 0.95
 _RUNWAY = 0.15
+_RUNWAY_TURNS = 20
+"""Turns that should pass before a compaction that was forced by a size is followed by the next."""
 _LEAST_PRUNE = 5_000
 _DEFAULT_RESERVE = 16_000
 _PROTECTED_TOOL_OUTPUT = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
@@ -35,6 +38,28 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The low-water mark: a prune is accepted alone only if the view ends at or below it."""
     summary: int
     """The longest summary."""
+    cliff: int | None = None
+    """The smallest prompt that is billed at higher prices as a whole; None if there is none."""
+
+    def priced(self, ceiling: int | None, *, growth: float) -> "Limits":
+        """Return the limits for a policy that compares prices, so that sizes matter only where one is forced (SPEC A).
+
+        The threshold is the nearest such point: wall, cliff or ceiling. The runway below it lasts for some turns of
+        `growth`. The tail is no share of anything, and any prune counts that pays.
+        """
+        threshold = min(point for point in (self.wall, self.cliff, ceiling) if point is not None)
+        wanted = max(self.minimum_prune, share_of(threshold, _RUNWAY), round(_RUNWAY_TURNS * growth))
+        runway = min(wanted, threshold // 2)
+        return replace(
+            self,
+            threshold=threshold,
+            hygiene=max(threshold, self.hygiene),
+            tail=0,
+            minimum_prune=1,
+            protected_tool_output=0,
+            runway=runway,
+            target=threshold - runway,
+        )
 
 
 def derive_limits(

@@ -11,6 +11,9 @@ from msgspec import Meta, Struct
 
 TOKENS_PER_PRICE = 1_000
 
+_HOUR = 3_600
+_DAY = 86_400
+
 Count = Annotated[int, Meta(gt=0)]
 Price = Annotated[int, Meta(ge=0)]
 
@@ -38,6 +41,28 @@ class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def starts_at(self) -> int:
         """The smallest prompt that is billed at the higher prices."""
         return self.above if self.inclusive else self.above + 1
+
+
+class Period(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other prices that hold from a moment on, or in some hours of the day; all times are UTC."""
+
+    prices: Prices
+    cliffs: tuple[Cliff, ...] = ()
+    since: float = 0.0
+    """Seconds since the epoch."""
+    hours: tuple[tuple[int, int], ...] = ()
+    """From one hour up to, not including, another; empty is all day."""
+    weekdays: bool = False
+    """Monday to Friday only."""
+
+    def holds(self, at: float) -> bool:
+        """Return whether these are the prices at the moment `at`."""
+        day, second = divmod(int(at), _DAY)
+        hour = second // _HOUR
+        in_hours = not self.hours or any(start <= hour < end for start, end in self.hours)
+        # The epoch began on a Thursday: counted from Monday, that is day 3.
+        on_day = not self.weekdays or (day + 3) % 7 < 5
+        return at >= self.since and in_hours and on_day
 
 
 class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="marks"):
@@ -99,6 +124,8 @@ class Model(Struct, frozen=True, kw_only=True):
     """None is unknown, never free: then there is no dollar figure."""
     cliffs: tuple[Cliff, ...] = ()
     """By size, smallest first."""
+    periods: tuple[Period, ...] = ()
+    """When other prices hold; of several that do, the last."""
     binds_thinking: bool = False
     """Whether a thinking block is refused behind messages that changed."""
     notes: str = ""
@@ -107,10 +134,18 @@ class Model(Struct, frozen=True, kw_only=True):
     """The day the facts held, as YYYY-MM-DD; empty where there are none."""
     assumptions: tuple[str, ...] = ()
 
-    def prices_at(self, prompt: int) -> Prices | None:
-        """Return the prices that a request with `prompt` input tokens is billed at."""
-        crossed = [cliff.prices for cliff in self.cliffs if prompt >= cliff.starts_at]
-        return crossed[-1] if crossed else self.prices
+    def prices_at(self, prompt: int, at: float | None = None) -> Prices | None:
+        """Return the prices that a request with `prompt` input tokens is billed at, at the moment `at`.
+
+        Without a moment they are those that no period changes.
+        """
+        prices, cliffs = self.prices, self.cliffs
+        if at is not None:
+            for period in self.periods:
+                if period.holds(at):
+                    prices, cliffs = period.prices, period.cliffs
+        crossed = [cliff.prices for cliff in cliffs if prompt >= cliff.starts_at]
+        return crossed[-1] if crossed else prices
 
 
 class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,6 +16,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     by_value: bool = True
     """Protect the tool output worth most per token; False protects the newest."""
     threshold_floor: bool = True
+    priced: bool = False
+    """What a plan takes is compared with its price: the tail is the newest messages and no share of the window."""
     note_in_system: bool = False
     """Say in the system prompt, once, that earlier turns were compacted."""
 

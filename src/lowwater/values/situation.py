@@ -5,6 +5,7 @@ from math import isfinite
 from msgspec import Struct
 
 from lowwater.values.limits import Limits
+from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
 
 
@@ -53,6 +54,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     tool_share: float = 0.0
     """Share of the view that is tool output."""
     past: Past = Past()
+    market: Market | None = None
+    """What is on sale, for a policy that compares prices; None if it was not worked out."""
 
     def offers(self, *mechanisms: str) -> tuple[Proposal, ...]:
         """Return what these mechanisms offer, in their order."""

@@ -1,5 +1,7 @@
 """What a provider says one call consumed."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 
@@ -18,3 +20,15 @@ class Usage(Struct, frozen=True, kw_only=True):
     def prompt(self) -> int:
         """All input tokens, however they were billed."""
         return self.uncached + self.cache_read + self.cache_write + self.cache_write_long
+
+
+def together(usages: Iterable[Usage]) -> Usage:
+    """Return what several calls consumed together; it has no price, because the size of each call decides its own."""
+    each = tuple(usages)
+    return Usage(
+        uncached=sum(usage.uncached for usage in each),
+        cache_read=sum(usage.cache_read for usage in each),
+        cache_write=sum(usage.cache_write for usage in each),
+        cache_write_long=sum(usage.cache_write_long for usage in each),
+        output=sum(usage.output for usage in each),
+    )

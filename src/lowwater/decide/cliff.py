@@ -1,0 +1,21 @@
+"""At a cliff the whole request is billed at higher prices: what can be brought below it is (ECONOMICS, overrides)."""
+
+from lowwater.decide.offers import MIDDLE_EDITS, expected_after, summaries, useful
+from lowwater.decide.reasons import because
+from lowwater.values.decision import Compact
+from lowwater.values.situation import Situation
+
+
+def over_cliff(now: Situation) -> Compact | None:
+    """Compact what is billed at higher prices, by the mildest plan that brings it below; None if none does."""
+    cliff = now.limits.cliff
+    if cliff is None or now.prompt < cliff:
+        return None
+    edits, text = useful(now, *MIDDLE_EDITS), summaries(now)
+    for plan in (edits, (*edits, *text)):
+        expected = expected_after(now, plan)
+        if plan and expected < cliff:
+            enough = max(0, min(now.limits.target, cliff - now.limits.runway))
+            reason = because("cliff", prompt=now.prompt, cliff=cliff, expected=expected)
+            return Compact(proposals=(*edits, *text), because=reason, enough=enough, below=cliff)
+    return None

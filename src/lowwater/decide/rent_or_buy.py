@@ -1,0 +1,56 @@
+"""The policy `rent-or-buy`: a rewrite is bought when the rent paid for what it removes has reached its price (ECONOMICS).
+
+Every call over a warm cache pays rent for the tokens a plan would remove. Removing them breaks the cache behind the
+first change, which has a price now; on a cold call it is small or below zero, so the same rule buys there.
+"""
+
+from lowwater.decide.money import money
+from lowwater.decide.reasons import because
+from lowwater.decide.runway import runway
+from lowwater.values.decision import Compact, Decision, Fact, Keep
+from lowwater.values.market import Bargain, Market, best_of
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Situation
+
+
+def rent_or_buy(now: Situation, settings: Settings) -> Decision:
+    """Buy the best plan that is due, or keep the view and say how far the rent has come."""
+    market = now.market
+    if market is None:
+        return runway(now, settings)
+    if market.is_quiet:
+        return Keep(because=because("rent-cannot-be-due", prompt=now.prompt))
+    best = best_of(market.bargains)
+    if best is None:
+        return Keep(because=because("nothing-to-buy", prompt=now.prompt))
+    if best.is_due:
+        return _buy(now, market, best)
+    left = best.calls_left
+    return Keep(
+        because=because(
+            "rent-below-price", **_facts(now, market, best), calls="never" if left is None else left
+        )
+    )
+
+
+def _buy(now: Situation, market: Market, best: Bargain) -> Compact:
+    if best.price > 0:
+        return Compact(proposals=best.plan, because=because("rent-paid", **_facts(now, market, best)))
+    reason = because(
+        "free-now",
+        prompt=now.prompt,
+        removes=best.removes,
+        warm=market.warm,
+        gain=money(-best.price, market.currency),
+    )
+    return Compact(proposals=best.plan, because=reason)
+
+
+def _facts(now: Situation, market: Market, best: Bargain) -> dict[str, Fact]:
+    return {
+        "prompt": now.prompt,
+        "removes": best.removes,
+        "rent": money(best.rent, market.currency),
+        "price": money(best.price, market.currency),
+        "warm": market.warm,
+    }

@@ -1,0 +1,1 @@
+"""What a call and a compaction cost, and when a purchase pays: pure arithmetic."""

@@ -1,0 +1,83 @@
+"""Rent or buy: carrying removable tokens costs rent at every call, removing them costs a price once.
+
+A message pays rent from the moment it left the tail. An offer is due when the rent already paid on what it would remove
+has reached its price (ECONOMICS, "The online rule"). What was bought is gone, so it stops paying by itself.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from lowwater.values.model import TOKENS_PER_PRICE
+
+
+class Meter(Struct, frozen=True, kw_only=True):
+    """What one token has paid in prompts since the session began, and what it had paid when each message left the tail.
+
+    Messages left in order, those that left together share a run: `readings[i]` holds for the numbers up to `numbers[i]`.
+    Amounts are sums of prices, that is nano-dollars per 1,000 tokens.
+    """
+
+    total: int = 0
+    numbers: tuple[int, ...] = ()
+    readings: tuple[int, ...] = ()
+
+    def advance(self, price: int) -> "Meter":
+        """Return the meter after a recorded call that billed a token of the old prompt at `price`."""
+        return Meter(total=self.total + price, numbers=self.numbers, readings=self.readings)
+
+    def left_tail(self, upto: int) -> "Meter":
+        """Return the meter once every message up to number `upto` has left the tail; the new ones start to pay now."""
+        if self.numbers and upto <= self.numbers[-1]:
+            return self
+        if self.readings and self.readings[-1] == self.total:
+            return Meter(total=self.total, numbers=(*self.numbers[:-1], upto), readings=self.readings)
+        return Meter(total=self.total, numbers=(*self.numbers, upto), readings=(*self.readings, self.total))
+
+    def forget(self, upto: int) -> "Meter":
+        """Return the meter without the runs that end at number `upto` or before: none of their messages is in the view.
+
+        Should one come back, it pays as the oldest of those that are left.
+        """
+        gone = bisect_left(self.numbers, upto + 1)
+        return Meter(total=self.total, numbers=self.numbers[gone:], readings=self.readings[gone:])
+
+    def paid(self, number: int) -> int:
+        """Return what 1,000 tokens of a message have paid since it left the tail; nothing while it is in it."""
+        run = bisect_left(self.numbers, number)
+        return self.total - self.readings[run] if run < len(self.readings) else 0
+
+    def rent(self, number: int, tokens: int) -> int:
+        """Return the rent in nano-dollars that so many tokens of a message have paid."""
+        return tokens * self.paid(number) // TOKENS_PER_PRICE
+
+    def most_rent(self, tokens: int) -> int:
+        """Return what so many tokens outside the tail have paid at most: if no price is below it, nothing is due."""
+        return tokens * (self.total - self.readings[0]) // TOKENS_PER_PRICE if self.readings else 0
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """A purchase: the rent paid on what it removes, and its price now with rework, both in nano-dollars."""
+
+    name: str
+    rent: int
+    price: int
+    after: int
+    """What the view it leaves costs to read at one call: the resulting cost."""
+
+    @property
+    def is_due(self) -> bool:
+        """The rent has reached the price."""
+        return self.rent >= self.price
+
+    @property
+    def surplus(self) -> int:
+        """By how much the rent paid exceeds the price."""
+        return self.rent - self.price
+
+
+def choose(offers: Iterable[Offer]) -> Offer | None:
+    """Return the offer to buy, or None if none is due: of several due the one that leaves the lowest cost."""
+    due = [offer for offer in offers if offer.is_due]
+    return min(due, key=lambda offer: (offer.after, -offer.surplus), default=None)

@@ -1,0 +1,70 @@
+"""Who should write a summary: the same model riding its cached prefix, or another one; by cost, and by what fits."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.economics.bill import cost_of
+from lowwater.values.model import Model
+from lowwater.values.usage import Usage
+
+
+class SummaryWork(Struct, frozen=True, kw_only=True):
+    """A summary to be written, in tokens."""
+
+    prompt: int
+    """The request it would follow."""
+    hit: int
+    """How much of that would be read from the cache."""
+    replaced: int
+    """What it stands for: all that another model has to see."""
+    instruction: int
+    summary: int
+
+
+class SummaryCall(Struct, frozen=True, kw_only=True):
+    """One way to get a summary written."""
+
+    how: Literal["riding", "cold", "other"]
+    """After the same request with its prefix cached, after the same request with nothing cached, or elsewhere."""
+    model: str
+    usage: Usage
+    cost: int | None
+    """In nano-dollars; None if that model's price is unknown."""
+
+
+def summary_calls(
+    work: SummaryWork, model: Model, *, other: Model | None = None, at: float | None = None
+) -> list[SummaryCall]:
+    """Return the ways to get a summary written that fit their model's window, the session's own model first.
+
+    After the same request everything not read is plain input: no mark is added, for what would be written is about to
+    be replaced.
+    """
+    fresh = work.prompt - work.hit + work.instruction
+    own = Usage(cache_read=work.hit, uncached=fresh, output=work.summary)
+    calls: list[SummaryCall] = []
+    if _fits(own, model):
+        how: Literal["riding", "cold"] = "riding" if work.hit > 0 else "cold"
+        calls.append(SummaryCall(how=how, model=model.name, usage=own, cost=cost_of(own, model, at)))
+    alone = Usage(uncached=work.replaced + work.instruction, output=work.summary)
+    if other is not None and _fits(alone, other):
+        cost = cost_of(alone, other, at)
+        calls.append(SummaryCall(how="other", model=other.name, usage=alone, cost=cost))
+    return calls
+
+
+def cheapest_summary(
+    work: SummaryWork, model: Model, *, other: Model | None = None, at: float | None = None
+) -> SummaryCall | None:
+    """Return the cheapest way to get a summary, or None if it fits no model.
+
+    A known price goes before an unknown one; between equals the session's own model writes it.
+    """
+    calls = summary_calls(work, model, other=other, at=at)
+    return min(calls, key=lambda call: (call.cost is None, call.cost or 0), default=None)
+
+
+def _fits(usage: Usage, model: Model) -> bool:
+    output_fits = model.max_output is None or usage.output <= model.max_output
+    return output_fits and usage.prompt + usage.output <= model.context_length

@@ -1,0 +1,100 @@
+"""Every figure of the break-even table in ECONOMICS, and the economic scenarios of SPEC E."""
+
+from math import inf, sqrt
+
+import pytest
+
+from lowwater.economics.break_even import (
+    Compaction,
+    Ratios,
+    break_even,
+    break_even_prune,
+    net,
+    optimal_turns,
+    other_summary,
+    own_summary,
+    pr_306_turns,
+    ratios_of,
+)
+from lowwater.values.model import Prices
+
+FULL = Compaction(before=20_000, replaced=120_000, kept=20_000, summary=3_000, instruction=400)
+LEAF = Compaction(before=20_000, replaced=20_000, kept=110_000, summary=2_000, instruction=400)
+
+# r, w, ρ | full: PR 306, riding, not riding | leaf: PR 306, exact | prune
+TABLE = [
+    (0.10, 1.25, 5, "1.2", "4.9", "17.3", "7.5", "75", "17.2"),
+    (0.05, 1.25, 5, "1.3", "8.7", "34.7", "7.9", "156", "36.0"),
+    (0.025, 1.25, 5, "1.3", "16.3", "69.6", "8.1", "318", "73.5"),
+    (0.10, 1.0, 6, "1.2", "4.7", "17.0", "7.5", "59", "13.5"),
+    (0.02, 1.0, 4, "1.3", "16.3", "83.3", "8.2", "322", "73.5"),
+    (0.25, 1.0, 3, "1.0", "2.3", "6.4", "6.2", "20", "4.5"),
+]
+IDS = [f"r {row[0]}, w {row[1]}, output {row[2]}" for row in TABLE]
+OPUS = Ratios(read=0.1, write=1.25, output=5)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_the_break_even_table_is_reproduced(row: tuple[float, float, float, str, str, str, str, str, str]):
+    at = Ratios(read=row[0], write=row[1], output=row[2])
+    leaf_summary = other_summary(LEAF, input=0.2, output=1.0)
+    assert (
+        _one_digit(pr_306_turns(at, cached=FULL.prompt, saved=FULL.removes)),
+        _one_digit(break_even(at, FULL, own_summary(at, FULL, how="riding"))),
+        _one_digit(break_even(at, FULL, own_summary(at, FULL, how="cold"))),
+        _one_digit(pr_306_turns(at, cached=LEAF.prompt, saved=LEAF.removes)),
+        f"{break_even(at, LEAF, leaf_summary):.0f}",
+        _one_digit(break_even_prune(at, removes=40_000, survives=60_000)),
+    ) == row[3:]
+
+
+def _one_digit(calls: float) -> str:
+    return f"{round(calls, 6):.1f}"  # 17.25 is exact on paper: the table rounds halves to even
+
+
+def test_net_is_zero_at_the_break_even_and_grows_by_the_rent():
+    summary = own_summary(OPUS, FULL, how="riding")
+    calls = break_even(OPUS, FULL, summary)
+    assert net(OPUS, FULL, calls, summary) == pytest.approx(0.0, abs=1e-6)
+    rent = OPUS.read * FULL.removes
+    assert net(OPUS, FULL, calls + 1, summary) == pytest.approx(rent)
+    # 0 calls: (1.25 - 0.1) x 23,000 rewritten + 16,000 + 400 + 15,000 for the summary
+    assert net(OPUS, FULL, 0, summary) == pytest.approx(-(26_450 + 31_400))
+
+
+def test_removing_nothing_never_pays():
+    nothing = Compaction(before=10, replaced=5, kept=10, summary=5)
+    assert break_even(OPUS, nothing) == inf
+    assert pr_306_turns(OPUS, cached=150_000, saved=0) == inf
+
+
+@pytest.mark.parametrize(("saved", "turns"), [(10_000, 13.5), (5_000, 27.0)], ids=["10K", "5K"])
+def test_the_simple_payback_of_spec_e_is_reproduced(saved: int, turns: float):
+    assert pr_306_turns(OPUS, cached=150_000, saved=saved) == pytest.approx(turns)
+
+
+def test_the_square_root_law():
+    # Σ over n calls of rent r·g·k is r·g·n²/2; with the fixed cost F it is least per call at n = sqrt(2F/(r·g)).
+    best = optimal_turns(OPUS, fixed=50_000, growth=2_000)
+    assert best == pytest.approx(sqrt(2 * 50_000 / (0.1 * 2_000)))
+
+    def per_call(n: float) -> float:
+        return 50_000 / n + 0.1 * 2_000 * n / 2
+
+    assert per_call(best) < min(per_call(best - 1), per_call(best + 1))
+
+
+def test_a_prompt_that_does_not_grow_needs_no_compaction():
+    assert optimal_turns(OPUS, fixed=50_000, growth=0) == inf
+
+
+def test_ratios_are_multiples_of_the_input_price():
+    prices = Prices(
+        input=4_000_000,
+        cache_read=200_000,
+        cache_write=5_000_000,
+        cache_write_long=8_000_000,
+        output=20_000_000,
+    )
+    assert ratios_of(prices) == Ratios(read=0.05, write=1.25, output=5.0)
+    assert ratios_of(prices, long=True).write == 2.0
