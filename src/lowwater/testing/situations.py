@@ -3,9 +3,11 @@
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.values.groups import Span
 from lowwater.values.limits import derive_limits
+from lowwater.values.market import Bargain, Currency, Market, Warm
 from lowwater.values.proposal import Proposal
 from lowwater.values.settings import CompressionSettings
 from lowwater.values.situation import Past, Situation
@@ -34,12 +36,42 @@ def situation(
     context: int = 128_000,
     compression: CompressionSettings | None = None,
     floor: bool = True,
+    cliff: int | None = None,
     **changes: Any,  # noqa: ANN401  # the fields of Situation, each with its own type
 ) -> Situation:
     """Return a session of 60 messages before a call, with the limits of a window of `context` tokens."""
     limits = derive_limits(context, compression or CompressionSettings(), floor=floor)
+    limits = replace(limits, cliff=cliff)
     fields: dict[str, Any] = {"at": NOON, "messages": 60, "outside_tail": prompt // 2, "limits": limits}
     return Situation(prompt=prompt, proposals=offers, **fields | changes)
+
+
+def bargain(
+    *plan: Proposal, rent: int = 0, price: int = 20_000_000, saves: int = 2_000_000, **others: int
+) -> Bargain:
+    """Return a plan on sale, with money in nano-dollars."""
+    removes = sum(proposal.removes for proposal in plan)
+    fields = {"removes": removes, "kept": 10_000, "rewritten": 20_000} | others
+    return Bargain(plan=plan, rent=rent, price=price, saves=saves, **fields)
+
+
+def market(
+    *bargains: Bargain,
+    warm: Warm = "warm",
+    currency: Currency = "usd",
+    most_rent: int | None = None,
+    least_price: int | None = None,
+) -> Market:
+    """Return a market on which these plans are on sale."""
+    return Market(
+        currency=currency,
+        warm=warm,
+        hit=60_000,
+        kept=30_000_000,
+        bargains=bargains,
+        most_rent=most_rent,
+        least_price=least_price,
+    )
 
 
 _TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)

@@ -1,130 +1,244 @@
-"""What requests are billed: written and read at marks, or read by the longest common prefix."""
+"""What requests are billed over HTTP: each provider's own fields, under a clock, with evictions and strays."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from lowwater.testing.provider import Provider
-from lowwater.testing.provider.prefix_cache import MarkedCache, RunningCache, Used
-from lowwater.testing.provider.prompt import Piece
+from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.provider import CallTools, Provider, Say, Think
+from lowwater.testing.provider.answers import Call
+
+LONG = "x" * 8_000
 
 
-def prompt(
-    *weights: int, marks: dict[int, str] | None = None, texts: dict[int, str] | None = None
-) -> list[Piece]:
-    """Pieces of given weights, counted in characters, some of them marked or with other text."""
-    return [
-        Piece(
-            section="messages",
-            path=str(at),
-            value={"type": "text", "text": (texts or {}).get(at, "x") * weight},
-            mark=(marks or {}).get(at, ""),
-        )
-        for at, weight in enumerate(weights)
-    ]
+@pytest.fixture
+def clock() -> ScriptedClock:
+    return ScriptedClock()
 
 
-def bill(cache: MarkedCache | RunningCache, pieces: list[Piece], model: str = "m") -> Used:
-    return cache.use(model, pieces, len)
+@pytest.fixture
+def provider(clock: ScriptedClock) -> Iterator[Provider]:
+    with Provider(now=clock.now) as running:
+        yield running
 
 
-def test_nothing_is_cached_without_marks() -> None:
-    cache = MarkedCache()
-    for _ in range(2):
-        assert bill(cache, prompt(100, 50)) == Used(uncached=150)
+@pytest.fixture
+def usage(provider: Provider, send: Any) -> Callable[[Any], Any]:
+    """Sends a draft and returns the usage that comes back."""
+    return lambda draft: send(provider, draft.path, draft.body, draft.headers).body["usage"]
 
 
-def test_a_marked_prefix_is_written_then_read() -> None:
-    cache = MarkedCache()
-    marked = prompt(100, 50, 7, marks={1: "5m"})
-    assert bill(cache, marked) == Used(written=150, uncached=7)
-    assert bill(cache, marked) == Used(read=150, uncached=7)
-
-
-def test_what_lies_between_an_old_mark_and_a_new_one_is_written() -> None:
-    cache = MarkedCache()
-    bill(cache, prompt(100, 50, marks={1: "5m"}))
-    assert bill(cache, prompt(100, 50, 20, 5, marks={2: "5m"})) == Used(read=150, written=20, uncached=5)
-
-
-def test_each_mark_writes_at_its_own_lifetime() -> None:
-    used = bill(MarkedCache(), prompt(100, 50, 20, 5, marks={0: "1h", 2: "5m"}))
-    assert used == Used(written_long=100, written=70, uncached=5)
-
-
-def test_a_change_before_a_mark_loses_what_lies_behind_it() -> None:
-    cache = MarkedCache()
-    bill(cache, prompt(100, 50, 20, marks={0: "5m", 2: "5m"}))
-    changed = prompt(100, 50, 20, marks={0: "5m", 2: "5m"}, texts={1: "y"})
-    assert bill(cache, changed) == Used(read=100, written=70)
-
-
-@pytest.mark.parametrize(("behind", "read"), [(20, 10), (21, 0)])
-def test_a_mark_finds_what_was_written_up_to_twenty_blocks_before(behind: int, read: int) -> None:
-    cache = MarkedCache()
-    bill(cache, prompt(10, marks={0: "5m"}))
-    later = prompt(10, *[1] * behind, marks={behind: "5m"})
-    assert bill(cache, later).read == read
-
-
-@pytest.mark.parametrize("cache", [MarkedCache(), RunningCache()], ids=["marked", "running"])
-def test_models_do_not_share_a_cache(cache: MarkedCache | RunningCache) -> None:
-    pieces = prompt(2_000, marks={0: "5m"})
-    bill(cache, pieces)
-    assert bill(cache, pieces, model="other").read == 0
-
-
-@pytest.mark.parametrize(("weight", "read"), [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152)])
-def test_a_common_prefix_is_read_in_steps_of_128_from_1024_on(weight: int, read: int) -> None:
-    cache = RunningCache()
-    bill(cache, prompt(weight, 500))
-    assert bill(cache, prompt(weight, 500, texts={1: "y"})) == Used(read=read, uncached=weight + 500 - read)
-
-
-def test_a_common_prefix_ends_at_the_first_difference() -> None:
-    cache = RunningCache()
-    bill(cache, prompt(2_048, 128, 1_000))
-    assert bill(cache, prompt(2_048, 128, 1_000, texts={1: "y"})).read == 2_048
-
-
-def test_messages_report_their_cache(messages_draft: Any, send: Any) -> None:
+def test_messages_report_their_cache(messages_draft: Any, usage: Callable[[Any], Any]) -> None:
+    messages_draft.put("system.0.text", LONG)
     messages_draft.mark("system.0", ttl="1h")
     messages_draft.mark("messages.2.content.2")
-    with Provider() as provider:
-        for draft in range(2):
-            if draft:
-                messages_draft.body["messages"][2]["content"][2].pop("cache_control")
-                messages_draft.mark("messages.1.content.0")
-                messages_draft.mark("messages.2.content.2")
-            got = send(provider, messages_draft.path, messages_draft.body, messages_draft.headers).body[
-                "usage"
-            ]
-            if not draft:
-                written = got
+    written = usage(messages_draft)
+    messages_draft.drop("messages.2.content.2.cache_control")
+    messages_draft.mark("messages.1.content.0")
+    messages_draft.mark("messages.2.content.2")
+    got = usage(messages_draft)
     total = written["input_tokens"] + written["cache_creation_input_tokens"]
     assert written["cache_read_input_tokens"] == 0
     assert sum(written["cache_creation"].values()) == written["cache_creation_input_tokens"]
-    assert written["cache_creation"]["ephemeral_1h_input_tokens"] > 0
+    assert written["cache_creation"]["ephemeral_1h_input_tokens"] > 2_000
     assert got["cache_read_input_tokens"] == written["cache_creation_input_tokens"]
     assert got["cache_creation_input_tokens"] == 0
     assert got["input_tokens"] + got["cache_read_input_tokens"] == total
 
 
-def test_chat_reports_its_cache(chat_draft: Any, send: Any) -> None:
-    chat_draft.put("messages.1.content", "x" * 8_000)
-    with Provider() as provider:
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        ("gpt-5.5", {}),
+        ("gpt-6.1-sol", {"cache_write_tokens": 0}),
+        ("kimi-k3", {"cache_write_tokens": 0}),
+        ("qwen3.8-max", {"cache_creation_input_tokens": 0}),
+        ("deepseek-v4-pro", {}),
+        ("gemini-2.5-pro", {}),
+        ("vllm/llama", {}),
+    ],
+)
+def test_chat_reports_what_its_provider_reports(
+    chat_draft: Any, usage: Callable[[Any], Any], model: str, fields: dict[str, int]
+) -> None:
+    chat_draft.put("model", model)
+    chat_draft.put("messages.1.content", LONG + LONG)
+    first, second = usage(chat_draft), usage(chat_draft)
+    assert first["prompt_tokens_details"]["cached_tokens"] == 0
+    told = second["prompt_tokens_details"]
+    assert told.pop("cached_tokens") > 3_500
+    assert told == {"audio_tokens": 0, **fields}
+    assert ("prompt_cache_hit_tokens" in second) == (model == "deepseek-v4-pro")
+
+
+def test_chat_reads_in_steps_of_128_until_gpt_5_5(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    chat_draft.put("messages.1.content", LONG)
+    usage(chat_draft)
+    second = usage(chat_draft)
+    assert second["prompt_tokens_details"]["cached_tokens"] == second["prompt_tokens"] // 128 * 128
+
+
+def test_gpt_5_6_tells_what_it_writes(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    chat_draft.put("model", "gpt-5.6-sol")
+    chat_draft.put("messages.1.content", LONG)
+    first = usage(chat_draft)
+    assert first["prompt_tokens_details"]["cache_write_tokens"] == first["prompt_tokens"]
+    chat_draft.body["messages"].append({"role": "assistant", "content": "yes."})
+    chat_draft.body["messages"].append({"role": "user", "content": "12345678"})
+    second = usage(chat_draft)["prompt_tokens_details"]
+    assert (second["cached_tokens"], second["cache_write_tokens"]) == (first["prompt_tokens"], 1 + 2)
+
+
+def test_a_breakpoint_survives_a_change_behind_it(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    part = {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    chat_draft.put("model", "gpt-5.6-sol")
+    chat_draft.put("messages.1.content", [part])
+    usage(chat_draft)
+    chat_draft.put("messages.6.content", "Something else.")
+    assert usage(chat_draft)["prompt_tokens_details"]["cached_tokens"] > 2_000
+
+
+def test_a_request_may_allow_explicit_breakpoints_only(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    chat_draft.put("model", "gpt-5.6-sol")
+    chat_draft.put("messages.1.content", LONG)
+    chat_draft.put("prompt_cache_options", {"mode": "explicit"})
+    for _ in range(2):
+        details = usage(chat_draft)["prompt_tokens_details"]
+        assert (details["cached_tokens"], details["cache_write_tokens"]) == (0, 0)
+
+
+def test_claude_behind_a_router_is_cached_by_marks(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    chat_draft.put("model", "anthropic/claude-opus-5.5")
+    part = {"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}
+    chat_draft.put("messages.1.content", [part])
+    first, second = (usage(chat_draft)["prompt_tokens_details"] for _ in range(2))
+    assert first["cache_write_tokens"] == second["cached_tokens"] > 2_000
+
+
+def test_deepseek_tells_hits_and_misses(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
+    chat_draft.put("model", "deepseek-v4-pro")
+    first, second = usage(chat_draft), usage(chat_draft)
+    assert (first["prompt_cache_hit_tokens"], first["prompt_cache_miss_tokens"]) == (
+        0,
+        first["prompt_tokens"],
+    )
+    assert (second["prompt_cache_hit_tokens"], second["prompt_cache_miss_tokens"]) == (
+        second["prompt_tokens"],
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (Say("A long answer to keep."), True),
+        (CallTools((Call("bash", {"command": "ls"}),)), True),
+        (Think("Hm.", Say("A long answer.")), False),
+    ],
+    ids=["said", "called", "thought-before"],
+)
+@pytest.mark.parametrize("model", ["deepseek-v4-pro", "sglang/llama"])
+def test_an_answer_that_comes_back_as_it_was_is_read(
+    chat_draft: Any, send: Any, model: str, answer: Any, kept: bool
+) -> None:
+    chat_draft.put("model", model)
+    with Provider([answer]) as provider:
+        first = send(provider, chat_draft.path, chat_draft.body, chat_draft.headers).body
+        message = first["choices"][0]["message"]
+        chat_draft.body["messages"].append({key: held for key, held in message.items() if held is not None})
+        calls = message.get("tool_calls", [])
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in calls]
+        chat_draft.body["messages"] += results or [{"role": "user", "content": "more"}]
+        second = send(provider, chat_draft.path, chat_draft.body, chat_draft.headers).body["usage"]
+    read = second["prompt_tokens_details"]["cached_tokens"]
+    assert read == (second["prompt_tokens"] - 1 if kept else first["usage"]["prompt_tokens"])
+
+
+def test_a_changed_tool_choice_keeps_only_what_stands_before_the_messages(
+    messages_draft: Any, usage: Callable[[Any], Any]
+) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0", "messages.4")
+    messages_draft.put("messages.4", {"role": "user", "content": [{"type": "text", "text": "Thanks."}]})
+    messages_draft.mark("messages.4.content.0")
+    whole = usage(messages_draft)["cache_creation_input_tokens"]
+    messages_draft.put("tool_choice", {"type": "none"})
+    got = usage(messages_draft)
+    assert 2_000 < got["cache_read_input_tokens"] < whole
+    assert got["cache_read_input_tokens"] + got["cache_creation_input_tokens"] == whole
+
+
+def test_models_do_not_share_a_cache(messages_draft: Any, usage: Callable[[Any], Any]) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0")
+    usage(messages_draft)
+    messages_draft.put("model", "claude-sonnet-4-6")
+    assert usage(messages_draft)["cache_read_input_tokens"] == 0
+
+
+def test_a_prompt_too_small_for_the_model_is_not_cached(
+    messages_draft: Any, usage: Callable[[Any], Any]
+) -> None:
+    messages_draft.mark("messages.2.content.2")
+    for _ in range(2):
+        got = usage(messages_draft)
+        assert (got["cache_read_input_tokens"], got["cache_creation_input_tokens"]) == (0, 0)
+
+
+@pytest.mark.parametrize(("gap", "warm"), [(300, True), (301, False)])
+def test_the_cache_ages_by_the_clock_it_is_given(
+    messages_draft: Any, usage: Callable[[Any], Any], clock: ScriptedClock, gap: float, warm: bool
+) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0")
+    usage(messages_draft)
+    clock.advance(gap)
+    assert (usage(messages_draft)["cache_read_input_tokens"] > 0) == warm
+
+
+def test_an_eviction_forgets_everything_once(
+    messages_draft: Any, provider: Provider, usage: Callable[[Any], Any]
+) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0")
+    usage(messages_draft)
+    provider.evict()
+    read = [usage(messages_draft)["cache_read_input_tokens"] > 0 for _ in range(2)]
+    assert read == [False, True]
+
+
+def test_a_call_that_strays_finds_nothing_and_leaves_nothing(
+    messages_draft: Any, provider: Provider, usage: Callable[[Any], Any]
+) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0")
+    before = usage(messages_draft)["cache_creation_input_tokens"]
+    provider.stray()
+    messages_draft.put("messages.4.content", [{"type": "text", "text": "Thanks."}])
+    messages_draft.mark("messages.4.content.0")
+    strayed, back = usage(messages_draft), usage(messages_draft)
+    assert (strayed["cache_read_input_tokens"], back["cache_read_input_tokens"]) == (0, before)
+
+
+def test_the_cache_may_be_named(chat_draft: Any, send: Any) -> None:
+    with Provider(caching="sglang") as provider:
         first, second = (
             send(provider, chat_draft.path, chat_draft.body, chat_draft.headers).body["usage"]
             for _ in range(2)
         )
-    assert first["prompt_tokens_details"]["cached_tokens"] == 0
-    assert second["prompt_tokens_details"]["cached_tokens"] == second["prompt_tokens"] // 128 * 128
+    assert second["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"] - 1
 
 
-def test_a_refused_request_writes_nothing(messages_draft: Any, send: Any) -> None:
-    messages_draft.mark("messages.2.content.2")
-    with Provider() as provider:
-        refused = messages_draft.body | {"max_tokens": 0}
-        send(provider, messages_draft.path, refused, messages_draft.headers)
-        got = send(provider, messages_draft.path, messages_draft.body, messages_draft.headers)
+def test_a_cache_by_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="'nope' is no cache: name one of anthropic, automatic, "):
+        Provider(caching="nope")
+
+
+def test_a_refused_request_writes_nothing(messages_draft: Any, send: Any, provider: Provider) -> None:
+    messages_draft.put("system.0.text", LONG)
+    messages_draft.mark("system.0")
+    refused = messages_draft.body | {"max_tokens": 0}
+    send(provider, messages_draft.path, refused, messages_draft.headers)
+    got = send(provider, messages_draft.path, messages_draft.body, messages_draft.headers)
     assert got.body["usage"]["cache_read_input_tokens"] == 0

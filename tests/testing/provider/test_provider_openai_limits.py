@@ -13,6 +13,11 @@ def breakpoints(draft: Any, number: int, model: str = "gpt-5.6-sol") -> None:
     draft.put("messages.1.content", [part] * number)
 
 
+def lifetime(draft: Any, ttl: str, model: str = "gpt-5.6-sol") -> None:
+    draft.put("model", model)
+    draft.put("prompt_cache_options", {"ttl": ttl})
+
+
 BROKEN = [
     pytest.param(
         "output_limit_positive",
@@ -57,6 +62,20 @@ BROKEN = [
         id="five breakpoints",
     ),
     pytest.param(
+        "lifetime_sold",
+        lambda r: lifetime(r, "12h"),
+        "Invalid value: '12h'. Supported values are: '30m'.",
+        "invalid_value",
+        id="a lifetime sold elsewhere",
+    ),
+    pytest.param(
+        "lifetime_sold",
+        lambda r: r.put("prompt_cache_options", "30m"),
+        "Invalid type for 'prompt_cache_options': expected an object, but got a string instead.",
+        "invalid_type",
+        id="cache options of another type",
+    ),
+    pytest.param(
         "prompt_fits",
         lambda r: r.put("messages.6.content", "x" * 200_000),
         "This model's maximum context length is 50000 tokens. However, your messages resulted in 50080 tokens.",
@@ -91,6 +110,8 @@ def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
         pytest.param(lambda r: r.put("max_completion_tokens", 49_918), id="just fitting"),
         pytest.param(lambda r: breakpoints(r, 4), id="four breakpoints"),
         pytest.param(lambda r: breakpoints(r, 1, "gpt-6"), id="a breakpoint on a later model"),
+        pytest.param(lambda r: lifetime(r, "30m"), id="the lifetime sold here"),
+        pytest.param(lambda r: lifetime(r, "1h", "kimi-k3"), id="another provider's lifetime"),
     ],
 )
 def test_what_keeps_the_limits_is_answered(change: Any, chat_draft: Any, send_draft: Any) -> None:

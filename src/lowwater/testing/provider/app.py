@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from lowwater.testing.provider.answers import DropConnection, Fail, Hang, Spoken
 from lowwater.testing.provider.anthropic.dialect import MessagesDialect
+from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.dialect import Dialect, Ids
 from lowwater.testing.provider.openai.dialect import ChatDialect
 from lowwater.testing.provider.prompt import Count
@@ -43,13 +44,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 class Application:
     """One provider's routes over one script and one book of records."""
 
-    def __init__(self, *, settings: Settings, script: Script, records: Records) -> None:
+    def __init__(self, *, settings: Settings, script: Script, records: Records, machines: Machines) -> None:
         self._settings = settings
         self._script = script
         self._records = records
         self._ids = Ids()
-        self._anthropic = MessagesDialect(ids=self._ids, key=settings.key)
-        self._openai = ChatDialect(ids=self._ids)
+        self._anthropic = MessagesDialect(ids=self._ids, key=settings.key, machines=machines)
+        self._openai = ChatDialect(ids=self._ids, machines=machines)
         self._stopping = asyncio.Event()
         self.asgi = Starlette(
             routes=[

@@ -1,6 +1,6 @@
 """A prompt as the model reads it: pieces in order, what each weighs, and what identifies a prefix of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
@@ -9,6 +9,9 @@ from msgspec import Struct
 
 Count: TypeAlias = Callable[[str], int]
 Section: TypeAlias = Literal["tools", "system", "messages"]
+
+BREAKPOINT = "breakpoint"
+"""The mark of a provider whose marks have no lifetime of their own."""
 
 MEDIA_TOKENS = 1_500
 """What an image, a file or a sound weighs here, whatever its size."""
@@ -22,7 +25,7 @@ class Piece(Struct, frozen=True, kw_only=True):
     role: str = ""
     value: dict[str, Any]
     mark: str = ""
-    """The lifetime of the cache mark it carries; empty without one."""
+    """The lifetime of the cache mark it carries, or `BREAKPOINT`; empty without one."""
 
     @property
     def content(self) -> bytes:
@@ -59,12 +62,64 @@ def prompt_tokens(pieces: Iterable[Piece], count: Count) -> int:
     return sum(tokens(piece.value, count) for piece in pieces)
 
 
-def prefix_digests(seed: str, pieces: Iterable[Piece]) -> list[bytes]:
-    """Return for each piece what identifies the prompt up to and including it."""
+def prefix_digests(seed: str, pieces: Iterable[Piece], *, of_messages: bytes = b"") -> list[bytes]:
+    """Return for each piece what identifies the prompt up to and including it.
+
+    `of_messages` is what else the messages depend on, but not the tools and the system prompt before them.
+    """
     running = blake2b(seed.encode(), digest_size=16)
     digests = []
+    told = False
     for piece in pieces:
+        if piece.section == "messages" and not told:
+            running.update(of_messages)
+            told = True
         content = piece.content
         running.update(len(content).to_bytes(8, "big") + content)
         digests.append(running.digest())
     return digests
+
+
+class Prompt:
+    """One request as a cache sees it; positions are those of pieces, sizes are tokens.
+
+    Behind the `pieces` that were sent, `ends` and `digests` go on over those of the `answer`, for caches that keep it.
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        count: Count,
+        *,
+        answer: Sequence[Piece] = (),
+        settings: object = None,
+        long: bool = False,
+        implicit: bool = True,
+        conversation: str = "",
+    ) -> None:
+        """Read a request whose messages were rendered under `settings`."""
+        self.pieces = pieces
+        self.long = long
+        """Whether the request asks for the longer lifetime, where that is asked for once."""
+        self.implicit = implicit
+        """Whether the provider may set a mark of its own."""
+        self.conversation = conversation
+        """What the client says belongs together."""
+        rendered = msgspec.json.encode(settings, order="sorted")
+        self.digests = prefix_digests("prompt", (*pieces, *answer), of_messages=rendered)
+        self.ends: list[int] = []
+        for piece in (*pieces, *answer):
+            self.ends.append(self.end_of(len(self.ends) - 1) + tokens(piece.value, count))
+
+    @property
+    def size(self) -> int:
+        """The tokens sent."""
+        return self.end_of(len(self.pieces) - 1)
+
+    def end_of(self, at: int) -> int:
+        """Return the tokens up to and including a piece; none for -1, which is before the first."""
+        return self.ends[at] if at >= 0 else 0
+
+    def marked(self, *marks: str) -> list[int]:
+        """Return which pieces carry one of these marks."""
+        return [at for at, piece in enumerate(self.pieces) if piece.mark in marks]

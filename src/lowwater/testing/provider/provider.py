@@ -1,11 +1,13 @@
 """The rules-checking provider: a real server that refuses what the real APIs refuse and answers by script."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
 from lowwater.testing.provider.answers import OK, Answer
 from lowwater.testing.provider.app import Application, Settings
+from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.prompt import Count, quarter
 from lowwater.testing.provider.records import Records, Seen
 from lowwater.testing.provider.rule import Refusal
@@ -17,7 +19,8 @@ class Provider:
     """Serves `/v1/messages`, `/v1/messages/count_tokens`, `/v1/chat/completions` and `/v1/models` inside a `with` block.
 
     `script` is a sequence of answers, followed by `default` for ever, or a function from the request to its answer.
-    `key` signs thinking: providers with one key accept each other's.
+    `key` signs thinking: providers with one key accept each other's. How prompts are cached follows from the model's
+    name, or is the one `caching` names (see `lowwater.testing.provider.caches`); prefixes age by `now`, in seconds.
     """
 
     def __init__(
@@ -29,12 +32,20 @@ class Provider:
         context_lengths: Mapping[str, int] | None = None,
         default_context: int = 200_000,
         key: bytes = b"lowwater",
+        caching: str | None = None,
+        now: Callable[[], float] = monotonic,
     ) -> None:
         settings = Settings(
             count=count, context_lengths=context_lengths or {}, default_context=default_context, key=key
         )
         self._records = Records()
-        self._app = Application(settings=settings, script=Script(script, default), records=self._records)
+        self._machines = Machines(now=now, caching=caching)
+        self._app = Application(
+            settings=settings,
+            script=Script(script, default),
+            records=self._records,
+            machines=self._machines,
+        )
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
@@ -72,3 +83,11 @@ class Provider:
     def refusals(self) -> tuple[Refusal, ...]:
         """The rules broken so far, in order."""
         return tuple(seen.refusal for seen in self.requests if seen.refusal is not None)
+
+    def evict(self) -> None:
+        """Forget every cached prefix."""
+        self._machines.evict()
+
+    def stray(self, calls: int = 1) -> None:
+        """Let each of the next calls find an empty cache of its own; those behind them find the old one as it was."""
+        self._machines.stray(calls)

@@ -137,10 +137,16 @@ def pieces(body: Json) -> list[Piece]:
     """Return the prompt in the order the model reads it; a mark on the whole request stands on its last piece."""
     found = [_piece("tools", f"tools.{at}", "", tool) for at, tool in enumerate(body.get("tools") or [])]
     found += [_piece("system", f"system.{at}", "", block) for at, block in enumerate(system_blocks(body))]
-    found += [_piece("messages", block.path, block.role, block.value) for block in blocks(body)]
+    for at, message in enumerate(body["messages"]):
+        found += message_pieces(message, at)
     if body.get("cache_control") and found and not found[-1].mark:
         found[-1] = replace(found[-1], mark=_ttl(body["cache_control"]))
     return found
+
+
+def message_pieces(message: Json, at: int) -> list[Piece]:
+    """Return the pieces of the message at index `at`."""
+    return [_piece("messages", block.path, block.role, block.value) for block in blocks_of(message, at)]
 
 
 def _piece(section: Section, path: str, role: str, value: Json) -> Piece:

@@ -1,17 +1,20 @@
-"""The Messages API as a whole: refuses by its rules, signs thinking, bills by cache marks."""
+"""The Messages API as a whole: refuses by its rules, signs thinking, bills by the cache."""
 
 from collections.abc import Iterator, Mapping
 
 from lowwater.testing.provider.answers import CallTools, CutOff, DropConnection, Refuse, Say, Spoken, Think
-from lowwater.testing.provider.anthropic.body import pieces
+from lowwater.testing.provider.anthropic.body import message_pieces, pieces
 from lowwater.testing.provider.anthropic.rules import rules
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.anthropic.stream import stream
 from lowwater.testing.provider.anthropic.thinking import dropped_thinking
+from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.prefix_cache import MarkedCache
-from lowwater.testing.provider.prompt import prompt_tokens, tokens
+from lowwater.testing.provider.prompt import Prompt, prompt_tokens, tokens
 from lowwater.testing.provider.rule import Incoming, Json, Violation
+
+MESSAGES_DEPEND_ON = ("tool_choice", "thinking")
+"""Settings that, changed, leave tools and system prompt cached but not the messages."""
 
 
 class MessagesDialect:
@@ -19,10 +22,10 @@ class MessagesDialect:
 
     request_id_header = "request-id"
 
-    def __init__(self, *, ids: Ids, key: bytes) -> None:
+    def __init__(self, *, ids: Ids, key: bytes, machines: Machines | None = None) -> None:
         self._ids = ids
         self._signer = Signer(key)
-        self._cache = MarkedCache()
+        self._machines = machines or Machines()
         self.rules = rules(self._signer)
 
     def error(self, violation: Violation, request_id: str) -> Json:
@@ -102,7 +105,15 @@ class MessagesDialect:
         return {"type": "thinking", "thinking": text, "signature": signature}
 
     def _usage(self, content: list[Json], incoming: Incoming) -> Json:
-        used = self._cache.use(incoming.model, pieces(incoming.body), incoming.count)
+        body, model = incoming.body, str(incoming.body["model"])
+        prompt = Prompt(
+            pieces(body),
+            incoming.count,
+            answer=message_pieces({"role": "assistant", "content": content}, len(body["messages"])),
+            settings=[body.get(name) for name in MESSAGES_DEPEND_ON],
+        )
+        caching = self._machines.caching(model, otherwise="anthropic")
+        used = self._machines.use(prompt, model, caching)
         return {
             "input_tokens": used.uncached,
             "cache_read_input_tokens": used.read,

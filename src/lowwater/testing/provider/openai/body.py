@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lowwater.testing.provider.prompt import Piece
+from lowwater.testing.provider.prompt import BREAKPOINT, Piece
 from lowwater.testing.provider.rule import Json, Violation
 
 _KINDS = {
@@ -15,6 +15,9 @@ _KINDS = {
     list: "an array",
     type(None): "null",
 }
+
+_MARKS = ("prompt_cache_breakpoint", "cache_control")
+"""OpenAI's own; Qwen's, and Claude's behind a router."""
 
 _VERSION = re.compile(r"^gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
@@ -60,19 +63,29 @@ def breakpoints(body: Json) -> Iterator[str]:
 
 
 def pieces(body: Json) -> list[Piece]:
-    """Return the prompt in the order the model reads it; explicit breakpoints are no part of it."""
+    """Return the prompt in the order the model reads it; cache marks are no part of it."""
     found = [
         Piece(section="tools", path=f"tools[{at}]", value=tool)
         for at, tool in enumerate(body.get("tools") or [])
     ]
     for at, message in enumerate(body["messages"]):
-        role = f"{message['role']} {message.get('tool_call_id', '')}".strip()
-        values = [*parts_of(message), *calls_of(message)]
-        found += [
-            Piece(section="messages", path=f"messages[{at}].{index}", role=role, value=_unmarked(value))
-            for index, value in enumerate(values)
-        ]
+        found += message_pieces(message, at)
     return found
+
+
+def message_pieces(message: Json, at: int) -> list[Piece]:
+    """Return the pieces of the message at index `at`: its parts, then its calls."""
+    role = f"{message['role']} {message.get('tool_call_id', '')}".strip()
+    return [
+        Piece(
+            section="messages",
+            path=f"messages[{at}].{index}",
+            role=role,
+            value={key: held for key, held in value.items() if key not in _MARKS},
+            mark=_mark(value),
+        )
+        for index, value in enumerate([*parts_of(message), *calls_of(message)])
+    ]
 
 
 def output_limit(body: Json) -> int | None:
@@ -81,5 +94,8 @@ def output_limit(body: Json) -> int | None:
     return limit if isinstance(limit, int) else None
 
 
-def _unmarked(value: Json) -> Json:
-    return {key: held for key, held in value.items() if key != "prompt_cache_breakpoint"}
+def _mark(value: Json) -> str:
+    if value.get("prompt_cache_breakpoint") is not None:
+        return BREAKPOINT
+    control = value.get("cache_control")
+    return str(control.get("ttl") or "5m") if isinstance(control, dict) else ""

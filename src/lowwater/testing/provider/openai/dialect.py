@@ -1,13 +1,13 @@
-"""The Chat Completions API as a whole: refuses by its rules, bills the longest prefix seen before."""
+"""The Chat Completions API as a whole: refuses by its rules, answers, bills as the provider of the model does."""
 
 from collections.abc import Iterator, Mapping
 
 from lowwater.testing.provider.answers import CallTools, CutOff, DropConnection, Refuse, Say, Spoken, Think
+from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.dialect import Ids, write
-from lowwater.testing.provider.openai.body import pieces
 from lowwater.testing.provider.openai.rules import rules
 from lowwater.testing.provider.openai.stream import stream
-from lowwater.testing.provider.prefix_cache import RunningCache
+from lowwater.testing.provider.openai.usage import prompt_of, prompt_usage
 from lowwater.testing.provider.rule import Incoming, Json, Violation
 
 CREATED = 1_794_700_800
@@ -19,9 +19,9 @@ class ChatDialect:
 
     request_id_header = "x-request-id"
 
-    def __init__(self, *, ids: Ids) -> None:
+    def __init__(self, *, ids: Ids, machines: Machines | None = None) -> None:
         self._ids = ids
-        self._cache = RunningCache()
+        self._machines = machines or Machines()
         self.rules = rules()
 
     def error(self, violation: Violation, request_id: str) -> Json:  # noqa: ARG002 - the id is in a header here
@@ -85,7 +85,9 @@ class ChatDialect:
                 }
 
     def _usage(self, message: Json, thought: str, incoming: Incoming) -> Json:
-        used = self._cache.use(incoming.model, pieces(incoming.body), incoming.count)
+        model = str(incoming.body["model"])
+        caching = self._machines.caching(model, otherwise="openai-5.5")
+        used = self._machines.use(prompt_of(incoming, message, thought), model, caching)
         texts = [message["content"] or "", message["refusal"] or ""]
         texts += [write(call["function"]) for call in message.get("tool_calls", [])]
         reasoning = incoming.count(thought) if thought else 0
@@ -94,8 +96,8 @@ class ChatDialect:
             "prompt_tokens": used.prompt,
             "completion_tokens": output,
             "total_tokens": used.prompt + output,
-            "prompt_tokens_details": {"cached_tokens": used.read, "audio_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": reasoning, "audio_tokens": 0},
+            **prompt_usage(used, caching.reports),
         }
 
 

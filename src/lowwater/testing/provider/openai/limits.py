@@ -64,6 +64,19 @@ def at_most_four_breakpoints(incoming: Incoming) -> Iterator[Violation]:
         )
 
 
+def lifetime_sold(incoming: Incoming) -> Iterator[Violation]:
+    """From GPT-5.6 on a chat request may ask for a cache lifetime of 30 minutes; longer ones are sold elsewhere."""
+    known, options = version(incoming.model), incoming.body.get("prompt_cache_options")
+    if options is not None and not isinstance(options, dict):
+        yield wrong_type("prompt_cache_options", "an object", options)
+    elif options and known is not None and known >= (5, 6) and options.get("ttl", "30m") != "30m":
+        yield invalid(
+            f"Invalid value: '{options['ttl']}'. Supported values are: '30m'.",
+            "prompt_cache_options.ttl",
+            "invalid_value",
+        )
+
+
 def prompt_fits(incoming: Incoming) -> Iterator[Violation]:
     """The prompt fits the context length."""
     size = prompt_tokens(pieces(incoming.body), incoming.count)

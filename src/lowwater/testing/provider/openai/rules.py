@@ -28,6 +28,7 @@ def rules() -> tuple[Rule, ...]:
         limits.stream_options_need_stream,
         limits.breakpoints_supported,
         limits.at_most_four_breakpoints,
+        limits.lifetime_sold,
         limits.prompt_fits,
         limits.output_fits,
     )
