@@ -5,9 +5,20 @@ from typing import Literal
 from msgspec import Struct
 
 from lowwater.values.decision import Reason
-from lowwater.values.message import Message
+from lowwater.values.message import Format, Message
+from lowwater.values.usage import Usage
 
 CriticalKind = Literal["ask", "forbidden", "error", "path", "identifier", "value"]
+
+
+class Riding(Struct, frozen=True, kw_only=True):
+    """The request that was sent last: a summary asked for by extending it reads the provider's cache up to its end."""
+
+    format: Format
+    body: bytes
+    """The JSON as it was sent, with every parameter the cache depends on."""
+    since: tuple[Message, ...] = ()
+    """What came after it and the next request would hold: the answer, tool results, what the user said."""
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
@@ -25,6 +36,10 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """The newest user message of the session, among `messages` or behind them."""
     recall: bool = False
     """Whether the reader can call messages back by their handle."""
+    riding: Riding | None = None
+    """Ask by extending this request if the summarizer can; None to show it `messages` as a transcript."""
+    within: float | None = None
+    """Seconds after which nobody waits for the summary any more; None if that is not known."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -35,6 +50,10 @@ class Written(Struct, frozen=True, kw_only=True):
     """Which summarizer wrote it."""
     cut_off: bool = False
     """Whether it ended because its length was used up."""
+    usage: Usage | None = None
+    """What the call consumed, as its provider reported it; None if no model was asked or none said."""
+    model: str = ""
+    """The model that wrote it, as its provider names it; empty if none did."""
 
 
 class Critical(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,110 @@
+"""Where a model is asked: URL, format and credentials, which nothing here ever prints."""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from urllib.parse import urlsplit, urlunsplit
+
+from msgspec import Struct
+
+from lowwater.errors import BadSetting
+from lowwater.values.message import Format
+
+_HOMES: MappingProxyType[Format, str] = MappingProxyType(
+    {"anthropic": "https://api.anthropic.com", "openai_chat": "https://api.openai.com/v1"}
+)
+_KEYS: MappingProxyType[Format, str] = MappingProxyType(
+    {"anthropic": "ANTHROPIC_API_KEY", "openai_chat": "OPENAI_API_KEY"}
+)
+_ANTHROPIC_VERSION = "2023-06-01"
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One model at one place."""
+
+    model: str
+    format: Format
+    url: str
+    headers: Mapping[str, str]
+    """Everything that is sent, the key included."""
+
+    def __repr__(self) -> str:
+        return f"Endpoint(model={self.model!r}, format={self.format!r}, host={self.host!r})"
+
+    @property
+    def host(self) -> str:
+        """The host that is asked; nothing else of the URL, whose query may hold a key."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def limits_completion(self) -> bool:
+        """Whether it wants the limit of its output, thinking included, as `max_completion_tokens`."""
+        return self.format == "openai_chat" and self.host.endswith(("openai.com", "openai.azure.com"))
+
+
+def endpoint_for(
+    model: str,
+    *,
+    base_url: str = "",
+    api_key: str | None = None,
+    format: Format | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Endpoint:
+    """Return where to ask, or raise BadSetting.
+
+    Without a format it is told from the URL, or else from the model. Without a key that of the environment is taken, but
+    only for the provider's own URL: it is never sent to anybody else.
+    """
+    if not model:
+        raise BadSetting("the summarizer's model is empty: name one")
+    spoken = format or format_of(model, base_url)
+    if spoken not in _HOMES:
+        raise BadSetting(f"unknown format {spoken!r}: expected one of {', '.join(_HOMES)}")
+    key = api_key if api_key is not None else "" if base_url else os.environ.get(_KEYS[spoken], "")
+    own = {"content-type": "application/json", "accept": "application/json", **_credentials(spoken, key)}
+    return Endpoint(
+        model=model,
+        format=spoken,
+        url=_url(base_url or _HOMES[spoken], spoken),
+        headers=MappingProxyType({**own, **{name.lower(): value for name, value in (headers or {}).items()}}),
+    )
+
+
+def format_of(model: str, base_url: str) -> Format:
+    """Return the format that is spoken there, as far as a URL or a name tell."""
+    if not base_url:
+        return "anthropic" if model.lower().startswith("claude") else "openai_chat"
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    theirs = "anthropic" in (parts.hostname or "") or path.endswith(("/anthropic", "/messages"))
+    return "anthropic" if theirs or "/anthropic/" in path else "openai_chat"
+
+
+def _credentials(format: Format, key: str) -> dict[str, str]:
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise BadSetting(
+            "the API key holds a character that no header can carry: check what was read into it"
+        )
+    if format == "anthropic":
+        return {"anthropic-version": _ANTHROPIC_VERSION} | ({"x-api-key": key} if key else {})
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def _url(base_url: str, format: Format) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadSetting(
+            "the summarizer's base_url is no web address: it must begin with https:// or http://"
+        )
+    if parts.username or parts.password:
+        raise BadSetting("the summarizer's base_url holds a password: give it as `api_key` or in `headers`")
+    path = parts.path.rstrip("/")
+    return urlunsplit(parts._replace(path=_path(path, format), fragment=""))
+
+
+def _path(path: str, format: Format) -> str:
+    if format == "openai_chat":
+        return path if path.endswith("/chat/completions") else f"{path}/chat/completions"
+    if path.endswith("/messages"):
+        return path
+    return f"{path}/messages" if path.endswith("/v1") else f"{path}/v1/messages"

@@ -1,0 +1,113 @@
+"""The request that rides the cached prefix: the one sent last, extended by an instruction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from lowwater.errors import BadInput
+from lowwater.send.endpoint import Endpoint
+from lowwater.send.instruction import instruction_riding
+from lowwater.send.limits import THINKING, OutputLimit, output_limit
+from lowwater.send.splice import with_fields, with_items
+from lowwater.values.message import Message
+from lowwater.values.summaries import Riding, SummaryRequest
+from lowwater.wire.formats import encode_messages
+from lowwater.wire.reading import read_json, write_json
+
+_FREE = frozenset({"auto", "none"})
+
+
+class _Sent(Struct):
+    messages: list[Raw]
+    model: str = ""
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    stream: Any = None
+    stream_options: Any = None
+    tool_choice: Any = None
+    thinking: Any = None
+    reasoning_effort: Any = None
+    reasoning: Any = None
+
+
+def riding_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | None:
+    """Return the body that extends the request sent last, or None if that would not read the endpoint's cache.
+
+    Tools, system prompt and messages stay byte for byte where they are, and so does every parameter the cache depends
+    on; only what limits and transports the answer changes. It cannot ride on a request for another model or in another
+    format, nor on one that forces a tool call.
+    """
+    riding = request.riding
+    if riding is None or riding.format != endpoint.format:
+        return None
+    try:
+        sent = read_json(riding.body, _Sent)
+    except BadInput:
+        return None
+    if not sent.messages or sent.model != endpoint.model or _forces_a_call(sent.tool_choice):
+        return None
+    told = {"role": "user", "content": instruction_riding(request)}
+    extended = with_items(riding.body, "messages", [*_since(riding), write_json(told)])
+    return with_fields(extended, _changed(sent, output_limit(endpoint, request.max_tokens)))
+
+
+def _changed(sent: _Sent, limit: OutputLimit) -> dict[str, bytes]:
+    """Return the fields that differ: none of them is part of a prompt."""
+    name, tokens = limit.field, limit.tokens
+    if sent.max_completion_tokens is not None:
+        name, tokens = "max_completion_tokens", max(tokens, sent.max_completion_tokens)
+    elif sent.max_tokens is not None:
+        name = "max_tokens"
+        tokens = max(tokens, sent.max_tokens) if _thinks(sent) else tokens
+    elif _thinks(sent):
+        tokens += _budget(sent.thinking)
+    changed = {name: write_json(tokens)}
+    if sent.stream is not None:
+        changed["stream"] = b"false"
+    if sent.stream_options is not None:
+        # A provider refuses options for a stream where there is none.
+        changed["stream_options"] = b"null"
+    return changed
+
+
+def _thinks(sent: _Sent) -> bool:
+    """Tell whether thinking was asked for, which counts against the limit and may not be switched off."""
+    asked = isinstance(sent.thinking, dict) and sent.thinking.get("type") != "disabled"
+    return bool(asked or sent.reasoning_effort not in (None, "none") or sent.reasoning is not None)
+
+
+def _budget(thinking: object) -> int:
+    """Return how many tokens thinking may take; a limit has to be above that."""
+    match thinking:
+        case {"budget_tokens": int(tokens)}:
+            return tokens
+        case _:
+            return THINKING
+
+
+def _forces_a_call(choice: object) -> bool:
+    match choice:
+        case None:
+            return False
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode}}:
+            return str(mode) != "auto"
+        case {"type": kind}:
+            return str(kind) not in _FREE
+        case _:
+            return str(choice) not in _FREE
+
+
+def _since(riding: Riding) -> list[bytes]:
+    """Return what came after the request, as far as every tool call in it has its result."""
+    return [bytes(raw) for raw in encode_messages(_answered(riding.since), riding.format)]
+
+
+def _answered(messages: Sequence[Message]) -> Sequence[Message]:
+    waiting: set[str] = set()
+    whole = 0
+    for number, message in enumerate(messages, 1):
+        waiting.update(call.id for call in message.calls)
+        waiting.difference_update(result.call_id for result in message.results)
+        whole = number if not waiting else whole
+    return messages[:whole]

@@ -1,0 +1,160 @@
+"""Summaries written by a model at an OpenAI- or Anthropic-compatible endpoint."""
+
+import asyncio
+import time
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING
+
+from lowwater.count.estimate import CharacterTokenizer
+from lowwater.errors import BadInput, BadSetting, SummaryFailed
+from lowwater.ports import Tokenizer
+from lowwater.send.answer import written_in
+from lowwater.send.endpoint import endpoint_for
+from lowwater.send.exchange import Outcome, Step, exchange
+from lowwater.send.riding import riding_body
+from lowwater.send.shown import shown_body
+from lowwater.values.message import Format
+from lowwater.values.summaries import SummaryRequest, Written
+
+if TYPE_CHECKING:
+    import httpx2
+
+_CONTEXT_LENGTH = 128_000
+_TIMEOUT = 120.0
+
+
+class _Asking:
+    """What both colours share: where to ask, what to send, when to stop."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_key: str | None,
+        format: Format | None,
+        timeout: float,
+        context_length: int,
+        tokenizer: Tokenizer | None,
+        headers: Mapping[str, str] | None,
+    ) -> None:
+        if not timeout > 0:
+            raise BadSetting(f"a timeout of {timeout} seconds makes no sense: it must be above 0")
+        if context_length < 1:
+            raise BadSetting(f"a context length of {context_length} makes no sense: it must be above 0")
+        self._endpoint = endpoint_for(
+            model, base_url=base_url, api_key=api_key, format=format, headers=headers
+        )
+        self._timeout = timeout
+        self._context_length = context_length
+        self._tokenizer = tokenizer or CharacterTokenizer()
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._endpoint.model
+
+    def __repr__(self) -> str:
+        at = self._endpoint
+        return f"{type(self).__name__}(model={at.model!r}, format={at.format!r}, host={at.host!r})"
+
+    def _until(self, request: SummaryRequest) -> float:
+        seconds = self._timeout if request.within is None else min(self._timeout, request.within)
+        return time.monotonic() + seconds
+
+    def _steps(self, body: bytes, until: float) -> Generator[Step, Outcome, bytes]:
+        return exchange(body, lambda: until - time.monotonic())
+
+    def _body(self, request: SummaryRequest) -> bytes:
+        try:
+            return riding_body(request, self._endpoint) or shown_body(
+                request,
+                self._endpoint,
+                context_length=self._context_length,
+                tokenizer=self._tokenizer,
+            )
+        except BadInput as error:
+            raise SummaryFailed(f"the messages cannot be sent: {error}", "refused") from None
+
+    def _written(self, answer: bytes) -> Written:
+        return written_in(answer, asked=self._endpoint.model)
+
+
+class ModelSummarizer(_Asking):
+    """Has a model write summaries; from any number of threads.
+
+    A request that names what was sent last, to the same model in the same format, is asked by extending that, so that the
+    provider reads its cache; otherwise the model is shown a transcript that fits `context_length`. All tries together
+    take no longer than `timeout` seconds. Without an `api_key` the environment's is used, for the provider's own URL only.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str = "",
+        api_key: str | None = None,
+        format: Format | None = None,
+        timeout: float = _TIMEOUT,
+        context_length: int = _CONTEXT_LENGTH,
+        tokenizer: Tokenizer | None = None,
+        headers: Mapping[str, str] | None = None,
+        client: "httpx2.Client | None" = None,
+    ) -> None:
+        super().__init__(
+            model=model,
+            base_url=base_url,
+            api_key=api_key,
+            format=format,
+            timeout=timeout,
+            context_length=context_length,
+            tokenizer=tokenizer,
+            headers=headers,
+        )
+        self._client = client
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
+        until = self._until(request)
+        steps = self._steps(self._body(request), until)
+        from lowwater.send.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
+
+        return self._written(fulfil(steps, self._endpoint, self._client))
+
+
+class AsyncModelSummarizer(_Asking):
+    """The same, awaited; a `client` of one's own belongs to one event loop, without one any loop will do."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str = "",
+        api_key: str | None = None,
+        format: Format | None = None,
+        timeout: float = _TIMEOUT,
+        context_length: int = _CONTEXT_LENGTH,
+        tokenizer: Tokenizer | None = None,
+        headers: Mapping[str, str] | None = None,
+        client: "httpx2.AsyncClient | None" = None,
+    ) -> None:
+        super().__init__(
+            model=model,
+            base_url=base_url,
+            api_key=api_key,
+            format=format,
+            timeout=timeout,
+            context_length=context_length,
+            tokenizer=tokenizer,
+            headers=headers,
+        )
+        self._client = client
+
+    async def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
+        until = self._until(request)
+        # Counting a long transcript takes a while; the event loop is not kept waiting for it.
+        steps = self._steps(await asyncio.to_thread(self._body, request), until)
+        from lowwater.send.http import afulfil  # noqa: PLC0415  # as above
+
+        return self._written(await afulfil(steps, self._endpoint, self._client))

