@@ -2,10 +2,13 @@
 
 import sys
 
-from bench import counting
+from bench import counting, hermes, recall, summary
 from bench.ledger import report
 from lowwater.load.tokenizer import tokenizer_for
 
 print(report(tokenizer_for("o200k")))
-print()
-sys.exit(counting.main([]))
+missed = counting.main([])
+for measure in (recall.main, summary.main, hermes.main):
+    print(flush=True)
+    missed |= measure()
+sys.exit(missed)

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.compact.summary import critical_references, extract
-from lowwater.compact.summary.critical import Kept, named_in, references_of
+from lowwater.compact.summary.critical import Kept, references_of
+from lowwater.compact.summary.naming import named_in
 from lowwater.compact.summary.story import story_of
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer

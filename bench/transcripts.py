@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ class _Line(Struct):
     kind: str | None = None
     model: str | None = None
     usage: Raw = Raw(b"")
+    ts: datetime | None = None
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class Recorded(Struct, frozen=True, kw_only=True):
     kind: str
     model: str
     usage: bytes
+    at: float | None = None
+    """When it was written; None if that was not recorded."""
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -65,4 +69,5 @@ def _recorded(raw: bytes, index: int, header: _Header) -> Recorded:
         kind=line.kind or "",
         model=line.model or header.model or "",
         usage=bytes(line.usage),
+        at=line.ts.timestamp() if line.ts else None,
     )

@@ -1,0 +1,218 @@
+"""What recorded sessions cost under every policy of the real engine, and how much of what they use is still in view.
+
+    .venv/bin/python -m bench.policies [MODEL]
+
+Every recorded session with times and at least 60 calls is played through the library: the messages as they were
+recorded, at the times they were recorded. A call is billed as the provider's cache rules say (`economics`), a summary as
+a call that rides the cached prefix, and each later use of something that is no longer in the view as one recall: a call
+over the cached prompt and a write of the content.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from multiprocessing import Pool
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from bench.transcripts import ABSENT, CANONICAL, Session, sessions
+from bench.uses import Reading, Use, find
+from lowwater.compact.summary import extract
+from lowwater.decide.policies import POLICIES
+from lowwater.economics.bill import cost_of
+from lowwater.load.registry import load_registry
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.testing.fakes import ScriptedClock
+from lowwater.values.message import texts_of
+from lowwater.values.settings import OutputSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.usage import Usage
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.request import PreparedRequest
+
+OURS = "rent-or-buy"
+TOKENIZER = tokenizer_for("o200k")
+MODEL = "claude-opus-4-5"
+LEAST_CALLS = 60
+_INSTRUCTION = 400
+_TTL = 300.0
+
+
+class Outcome(Struct, kw_only=True):
+    """What one session, or many together, came to; money in nano-dollars."""
+
+    calls: int = 0
+    cost: int = 0
+    rework: int = 0
+    summaries: int = 0
+    compactions: int = 0
+    uses: int = 0
+    kept: int = 0
+
+    @property
+    def total(self) -> int:
+        """Calls, summaries and rework."""
+        return self.cost + self.rework + self.summaries
+
+    def add(self, other: "Outcome") -> None:
+        """Add another."""
+        for field in self.__struct_fields__:
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+
+
+class StandIn:
+    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy."""
+
+    NAME = "stand-in"
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return the extractive summary."""
+        return Written(text=extract(request, TOKENIZER), by=self.NAME)
+
+
+class Playing:
+    """One session under one policy."""
+
+    def __init__(self, recorded: Session, policy: str, model: str) -> None:
+        self._clock = ScriptedClock()
+        quiet = Settings(output=OutputSettings(quiet=True))
+        self._session = Lowwater(
+            model=model, policy=policy, clock=self._clock, summarizer=StandIn(model), settings=quiet
+        ).session("bench")
+        self._model = load_registry().find(model)
+        self._recorded = recorded
+        self._outcome = Outcome()
+        self._called = 0.0
+
+    def play(self) -> Outcome:
+        """Play every call of the session."""
+        lines = [line for line in self._recorded.messages if line.kind != "compact_summary"]
+        uses = _by_turn(Reading([line.message for line in lines]))
+        turn, new = 0, list[Any]()
+        for line in lines:
+            assert line.message.wire is not None
+            raw = Raw(line.message.wire.raw)
+            if line.message.role != "assistant" or not new:
+                new.append(raw)
+                continue
+            turn += 1
+            self._clock.advance(max(0.0, (line.at or 0.0) - self._clock.now()))
+            self._session.append(new)
+            self._call(uses.get(turn, []), raw, output=TOKENIZER.count("".join(texts_of(line.message))))
+            new = []
+        return self._outcome
+
+    def _call(self, uses: Sequence[Use], answer: Raw, *, output: int) -> None:
+        before = self._session.status().prompt
+        compactions = self._session.status().compaction_count
+        request = self._session.prepare()
+        usage = replace(self._session.expected_usage(), output=output)
+        self._outcome.calls += 1
+        self._outcome.cost += self._cost(usage)
+        if self._session.status().compaction_count > compactions:
+            self._compacted(before)
+        self._use(uses, request, usage.prompt)
+        self._called = self._clock.now()
+        self._session.record(_response(answer, usage, self._model.name))
+
+    def _compacted(self, before: int) -> None:
+        event = self._session.last_compaction()
+        assert event is not None
+        self._outcome.compactions += 1
+        if event.summarizer == StandIn.NAME:
+            warm = self._clock.now() - self._called <= _TTL
+            usage = Usage(
+                cache_read=before if warm else 0,
+                uncached=_INSTRUCTION if warm else before + _INSTRUCTION,
+                output=event.summary_tokens,
+            )
+            self._outcome.summaries += self._cost(usage)
+
+    def _use(self, uses: Sequence[Use], request: PreparedRequest, prompt: int) -> None:
+        if not uses:
+            return
+        shown = "\0".join(text for message in request.messages for text in texts_of(message))
+        for use in uses:
+            kept = find(use.text, shown, 0, len(shown)) >= 0
+            self._outcome.uses += 1
+            self._outcome.kept += kept
+            if not kept:
+                content = TOKENIZER.count(use.result.text)
+                self._outcome.rework += self._cost(Usage(cache_read=prompt, cache_write=content))
+
+    def _cost(self, usage: Usage) -> int:
+        cost = cost_of(usage, self._model)
+        assert cost is not None, f"no price is known for {self._model.name}"
+        return cost
+
+
+def _by_turn(reading: Reading) -> dict[int, list[Use]]:
+    found: dict[int, list[Use]] = {}
+    for use in reading.uses():
+        found.setdefault(use.result.turn + use.later, []).append(use)
+    return found
+
+
+def _response(answer: Raw, usage: Usage, model: str) -> dict[str, Any]:
+    return {
+        "object": "chat.completion",
+        "model": model,
+        "choices": [{"index": 0, "finish_reason": "stop", "message": answer}],
+        "usage": {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.output,
+            "prompt_tokens_details": {
+                "cached_tokens": usage.cache_read,
+                "cache_write_tokens": usage.cache_write,
+            },
+        },
+    }
+
+
+def _played(task: tuple[Session, str, str]) -> tuple[str, Outcome]:
+    recorded, policy, model = task
+    return policy, Playing(recorded, policy, model).play()
+
+
+def _chosen() -> Iterator[Session]:
+    for session in sessions():
+        lines = session.messages
+        calls = sum(line.message.role == "assistant" for line in lines)
+        if calls >= LEAST_CALLS and all(line.at for line in lines if line.message.role == "assistant"):
+            yield session
+
+
+def main() -> int:
+    """Print a table, and return 1 if a policy that keeps as much is cheaper than rent-or-buy."""
+    if not CANONICAL.is_dir():
+        print(ABSENT)
+        return 0
+    model = sys.argv[1] if len(sys.argv) > 1 else MODEL
+    chosen = list(_chosen())
+    totals = {policy.name: Outcome() for policy in POLICIES}
+    tasks = [(session, policy, model) for session in chosen for policy in totals]
+    with Pool() as pool:
+        for done, (policy, outcome) in enumerate(pool.imap_unordered(_played, tasks, chunksize=4), start=1):
+            totals[policy].add(outcome)
+            print(f"\r{done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print(f"{len(chosen)} recorded sessions on {model}, {totals[OURS].calls:,} calls\n")
+    print("| policy | total | calls | summaries | rework | ÷ rent-or-buy | compactions | uses in view |")
+    print("|---|---|---|---|---|---|---|---|")
+    ours = totals[OURS]
+    for policy, sums in sorted(totals.items(), key=lambda pair: pair[1].total):
+        money = [sums.total, sums.cost, sums.summaries, sums.rework]
+        dollars = " | ".join(f"${amount / 1e9:,.2f}" for amount in money)
+        share = sums.kept / max(1, sums.uses)
+        print(f"| {policy} | {dollars} | {sums.total / ours.total:.3f} | {sums.compactions} | {share:.1%} |")
+    beaten = [name for name, sums in totals.items() if sums.total < ours.total and sums.kept >= ours.kept]
+    print(f"\nPolicies that keep as much and cost less: {', '.join(beaten) or 'none'}.")
+    return 1 if beaten else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

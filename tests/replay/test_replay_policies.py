@@ -1,0 +1,90 @@
+"""Policies on courses: they keep to the declared actions, fit the wall and never beat the optimum."""
+
+import pytest
+from msgspec.structs import replace
+
+from lowwater.economics.rent import Meter
+from lowwater.replay.course import Prune, Sheet, State, Summarise
+from lowwater.replay.generated import generate
+from lowwater.replay.optimum import optimum
+from lowwater.replay.policies import POLICIES, cost, run
+from lowwater.replay.renting import RentOrBuy
+from lowwater.replay.tally import Tally
+
+SHEET = Sheet(
+    name="r10",
+    input=1_000_000,
+    read=100_000,
+    write=1_250_000,
+    output=5_000_000,
+    other_input=200_000,
+    other_output=1_000_000,
+    ttl=300,
+    window=200_000,
+)
+COURSES = {seed: generate("r10", seed) for seed in (0, 3, 6)}
+
+
+@pytest.mark.parametrize("seed", COURSES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_policy_is_below_the_optimum(policy, seed):
+    spent, least = cost(COURSES[seed], SHEET, policy), optimum(COURSES[seed], SHEET).cost
+    assert spent is not None
+    assert least is not None
+    assert spent >= least
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_prompt_fits_the_wall(policy):
+    tally = Tally(COURSES[0], replace(SHEET, window=80_000))
+    state = State()
+    acts = {act.turn: act.action for act in run(tally, POLICIES[policy](tally)).acts}
+    for turn in range(tally.count):
+        match acts.get(turn):
+            case Prune(upto=upto):
+                state = State(summarised=state.summarised, pruned=upto)
+            case Summarise(upto=upto):
+                state = State(summarised=upto, pruned=max(upto, state.pruned))
+        assert tally.size(turn, state) <= tally.sheet.wall
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_edges_only_move_forward_and_stay_outside_the_tail(policy):
+    tally = Tally(COURSES[0], SHEET)
+    edges = {Prune: 0, Summarise: 0}
+    for act in run(tally, POLICIES[policy](tally)).acts:
+        assert edges[type(act.action)] < act.action.upto <= tally.edges[act.turn]
+        edges[type(act.action)] = act.action.upto
+
+
+@pytest.mark.parametrize("seed", COURSES)
+def test_rent_or_buy_is_near_the_optimum(seed):
+    spent, least = cost(COURSES[seed], SHEET, "rent-or-buy"), optimum(COURSES[seed], SHEET).cost
+    assert spent is not None
+    assert least is not None
+    assert spent <= 1.12 * least
+
+
+def test_rent_or_buy_prunes_or_summarises_at_a_pause():
+    turns = list(COURSES[3].turns[:20])
+    turns[19] = replace(turns[19], gap=1_000.0)
+    tally = Tally(replace(COURSES[3], turns=tuple(turns), tail=5_000), SHEET)
+    assert [act.turn for act in run(tally, RentOrBuy(tally)).acts][-1] == 19
+
+
+def test_an_offers_rent_is_what_its_messages_have_paid_on_the_engines_meter():
+    tally = Tally(COURSES[6], replace(SHEET, read=100_000_000))
+    policy, meter, state = RentOrBuy(tally), Meter(), State()
+    seen = 0
+    for turn in range(30):
+        edge = tally.edges[turn]
+        if not edge:
+            continue
+        meter = meter.left_tail(edge - 1)
+        for offer in (offer for offer in policy.offers(turn, state) if offer.name == "prune"):
+            cut = [turn.results - turn.elided for turn in tally.course.turns[:edge]]
+            assert offer.rent == sum(tokens * meter.paid(number) for number, tokens in enumerate(cut))
+            seen += offer.rent > 0
+        policy(turn, state)
+        meter = meter.advance(tally.sheet.write if tally.cold[turn] else tally.sheet.read)
+    assert seen
