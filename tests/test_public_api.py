@@ -11,6 +11,7 @@ import pytest
 import lowwater
 
 PROMISED = {
+    "AsyncModelSummarizer",
     "AsyncSummarizer",
     "BadInput",
     "Checkpoint",
@@ -19,6 +20,7 @@ PROMISED = {
     "IllegalView",
     "Lowwater",
     "LowwaterError",
+    "ModelSummarizer",
     "PreparedRequest",
     "Recalled",
     "Session",

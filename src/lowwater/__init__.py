@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lowwater.engine.rewinding import Checkpoint
     from lowwater.errors import BadInput, IllegalView, LowwaterError, SummaryFailed
     from lowwater.ports import AsyncSummarizer, Sink, Summarizer
+    from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
     from lowwater.values.events import Compaction
     from lowwater.values.settings import Settings
     from lowwater.values.summaries import SummaryRequest, Written
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lowwater.wiring.status import Status
 
 __all__ = [
+    "AsyncModelSummarizer",
     "AsyncSummarizer",
     "BadInput",
     "Checkpoint",
@@ -27,6 +29,7 @@ __all__ = [
     "IllegalView",
     "Lowwater",
     "LowwaterError",
+    "ModelSummarizer",
     "PreparedRequest",
     "Recalled",
     "Session",
@@ -48,6 +51,7 @@ _HOMES = {
     "lowwater.engine.rewinding": ("Checkpoint",),
     "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "SummaryFailed"),
     "lowwater.ports": ("AsyncSummarizer", "Sink", "Summarizer"),
+    "lowwater.send.summarizer": ("AsyncModelSummarizer", "ModelSummarizer"),
     "lowwater.values.events": ("Compaction",),
     "lowwater.values.settings": ("Settings",),
     "lowwater.values.summaries": ("SummaryRequest", "Written"),

@@ -65,8 +65,19 @@ class IllegalView(LowwaterError):
 
 
 class SummaryFailed(LowwaterError):
-    """A summarizer has no usable summary; `kind` says whether asking again, or elsewhere, can help."""
+    """A summarizer has no usable summary; `kind` says whether asking again, or elsewhere, can help.
 
-    def __init__(self, said: str, kind: Literal["failed", "timeout", "auth", "network"] = "failed") -> None:
+    What `failed`, or broke on the `network`, may go well the next time; what is `refused` never will. `spent` is the usage
+    of a call that was answered, and is billed although it was in vain.
+    """
+
+    def __init__(
+        self,
+        said: str,
+        kind: Literal["failed", "refused", "timeout", "auth", "network"] = "failed",
+        *,
+        spent: object = None,
+    ) -> None:
         super().__init__(said)
         self.kind = kind
+        self.spent = spent

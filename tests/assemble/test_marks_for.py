@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.assemble.marks import Marks, marks_for
+from lowwater.assemble.marks import Lifetime, Marks, marks_for
 from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
@@ -32,11 +32,26 @@ def test_f_models_that_take_marks_get_them_by_themselves(name: str, in_chat: boo
     assert marks_for(REGISTRY.find(name), name=name, ttl="5m") == Marks(ttl="5m", in_chat=in_chat)
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt-6.1-sol", "gpt-5.4", "deepseek-chat", "gemini-3-pro", "model-nobody-knows"]
-)
+@pytest.mark.parametrize("name", ["gpt-5.4", "deepseek-chat", "gemini-3-pro", "model-nobody-knows"])
 def test_f_other_models_get_none(name: str) -> None:
     assert marks_for(REGISTRY.find(name), name=name, ttl="5m") is None
+
+
+@pytest.mark.parametrize("name", ["gpt-6.1-sol", "gpt-5.6-terra", "gpt-6-astra", "openai/gpt-6.1-sol"])
+@pytest.mark.parametrize("ttl", ["5m", "1h", "auto"])
+def test_openai_from_5_6_on_takes_breakpoints_of_one_lifetime(name: str, ttl: str) -> None:
+    marks = marks_for(REGISTRY.find(name), name=name, ttl=ttl, lifetime="long")
+    assert marks == Marks(ttl="30m", breakpoints=True, lookback=None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "lifetime", "given"),
+    [("auto", "short", "5m"), ("auto", "long", "1h"), ("5m", "long", "5m"), ("1h", "short", "1h")],
+)
+def test_auto_is_what_pays_at_the_moment(asked: str, lifetime: Lifetime, given: str) -> None:
+    marks = marks_for(REGISTRY.find("claude-opus-5-5"), name="claude-opus-5-5", ttl=asked, lifetime=lifetime)
+    assert marks is not None
+    assert marks.ttl == given
 
 
 @pytest.mark.parametrize(("asked", "given"), [("5m", "5m"), ("1h", "1h"), ("auto", "5m")])
@@ -44,3 +59,8 @@ def test_f_the_lifetime_is_five_minutes_or_an_hour(asked: str, given: str) -> No
     marks = marks_for(REGISTRY.find("claude-opus-5-5"), name="claude-opus-5-5", ttl=asked)
     assert marks is not None
     assert marks.ttl == given
+
+
+def test_openai_places_one_mark_itself() -> None:
+    assert Marks().on_messages == 3
+    assert Marks(breakpoints=True).on_messages == 2

@@ -72,7 +72,7 @@ def test_when_due_leaves_a_small_conversation_alone(tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.write_bytes(b'[{"role":"user","content":"hi"}, {"role":"assistant","content":"hello"}]')
     done = RUNNER.invoke(app, ["compress", str(source), "--when-due", "--out", str(out)])
-    assert "below the threshold" in done.output
+    assert "next to nothing to remove" in done.output
     assert json.loads(out.read_bytes()) == json.loads(source.read_bytes())
 
 
@@ -129,7 +129,7 @@ def test_explain_says_what_each_policy_would_do(session: GeneratedSession, tmp_p
     assert shown.exit_code == 0, shown.output
     for word in (
         "runway",
-        "threshold 100,000",
+        "rent-or-buy",
         "hermes-classic",
         "never",
         "keep",

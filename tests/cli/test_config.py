@@ -40,7 +40,7 @@ def test_the_table_shows_every_setting_with_where_it_came_from(monkeypatch: pyte
     assert rows["protect_last_n"] == ["7", "lowwater.yaml:2"]
     assert rows["cache_ttl"] == ["1h", "LOWWATER_CACHE_TTL"]
     assert rows["threshold"] == ["0.4", "--threshold"]
-    assert rows["policy"] == ["runway", "default"]
+    assert rows["policy"] == ["rent-or-buy", "default"]
     assert {setting.name for setting in catalogue()} | set(sections()) <= rows.keys()
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -112,7 +112,7 @@ def test_help_lists_a_flag_with_description_and_default_for_every_setting() -> N
     for setting in catalogue():
         assert setting.flag in shown
         assert setting.description in shown
-    assert "[clarify, memory, skill_view, todo]" in shown
+    assert "[info 0.6, notice 0.75, warning 0.85, critical 0.95]" in shown
 
 
 def test_a_flag_that_makes_no_sense_is_a_lowwater_error() -> None:

@@ -73,7 +73,14 @@ def only_thinking(*more: Text) -> list[Item]:
 def test_a_message_that_says_nothing_else_keeps_its_thinking(more: tuple[Text, ...]) -> None:
     items = only_thinking(*more)
     assert without(items)[3] is items[3]
-    assert reasoning.strip_behind(items, 0, making())[3] is items[3]
+
+
+@pytest.mark.parametrize("more", [(), (Text(text=""),), (Text(text=" \n"),)], ids=["alone", "empty", "blank"])
+def test_where_its_model_would_refuse_it_a_line_stands_for_it(more: tuple[Text, ...]) -> None:
+    """The message cannot be empty either."""
+    left = reasoning.strip_behind(only_thinking(*more), 0, making())[3]
+    assert not left.message.thinking
+    assert reasoning.LEFT_OUT in left.message.text
 
 
 def test_thinking_that_takes_no_tokens_is_not_worth_a_change() -> None:

@@ -114,7 +114,7 @@ def test_what_is_settled_without_offers_stands_whatever_is_offered(
 ) -> None:
     now = replace(now, forced=forced)
     alone = decide(replace(now, proposals=()), chosen, policy=policy)
-    if is_settled(alone):
+    if is_settled(alone, now):
         assert decide(now, chosen, policy=policy) == alone
 
 
@@ -123,7 +123,7 @@ def test_what_is_not_settled_without_offers_can_become_a_compaction(
     now: Situation, chosen: Settings, policy: str
 ) -> None:
     """Else the mechanisms would be asked at every turn for nothing."""
-    if not is_settled(decide(replace(now, proposals=()), chosen, policy=policy)):
+    if not is_settled(decide(replace(now, proposals=()), chosen, policy=policy), now):
         everything = tuple(offer(name, now.prompt) for name in (*EDITS, *REPLACING))
         ready = replace(now, proposals=everything, past=Past(), scale=1.0)
         if now.prompt >= now.limits.minimum_prune:

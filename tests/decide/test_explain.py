@@ -8,8 +8,9 @@ from lowwater.decide.explain import explain, sentence
 from lowwater.decide.overrides import decide
 from lowwater.decide.reasons import CODES
 from lowwater.decide.sentences import SENTENCES
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.situations import NOON, bargain, market, offer, situation
 from lowwater.values.decision import Compact, Reason
+from lowwater.values.events import Rejected
 from lowwater.values.settings import Settings
 from lowwater.values.situation import Past, Situation
 
@@ -35,10 +36,16 @@ CASES: list[tuple[str, str, Situation]] = [
     ("cache-aware", "guarded", situation(548_000, context=750_000, outside_tail=24_000, has_budget=False)),
     ("does-not-fit", "runway", situation(112_000)),
     ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
+    ("rent-cannot-be-due", "rent-or-buy", situation(70_000, market=market(most_rent=1, least_price=2))),
+    ("nothing-to-buy", "rent-or-buy", situation(70_000, market=market())),
+    ("rent-below-price", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=3_000_000)))),
     ("cooling-down", "runway", situation(70_000, SUMMARY, past=COOLING)),
     ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
     ("wall", "runway", situation(112_000, SUMMARY)),
     ("wall-into-tail", "runway", situation(170_000, SUMMARY, ALL)),
+    ("cliff", "rent-or-buy", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
+    ("rent-paid", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=30_000_000)))),
+    ("free-now", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, price=-5_000_000)))),
     ("summary-due", "threshold", situation(70_000, SUMMARY)),
     ("prune-suffices", "runway", situation(70_000, ELIDE, SUMMARY)),
     ("prune-falls-short", "runway", situation(70_000, SHORT, SUMMARY)),
@@ -64,6 +71,8 @@ def test_every_reason_is_a_sentence_with_all_its_numbers(code: str, policy: str,
     for name, fact in reason.facts.items():
         shown = fact if isinstance(fact, str) else f"{fact:,}"
         assert re.search(rf"(?<![\d,]){re.escape(shown)}(?![\d,]\d)", words), f"{name} is missing: {words}"
+    for fact in reason.facts.values():
+        words = words.replace(fact, "", 1) if isinstance(fact, str) else words
     assert len(re.findall(r"(?<![\w,])\d[\d,]*", words)) == sum(
         not isinstance(fact, str) for fact in reason.facts.values()
     ), f"no other numbers: {words}"
@@ -132,3 +141,19 @@ def test_what_was_tried_in_vain_says_so() -> None:
     assert sentence(reason) == (
         "What was tried (summary-due) would not have made the prompt of 70,000 tokens smaller, so it stays as it is."
     )
+
+
+@pytest.mark.parametrize(
+    ("missing", "first", "said"),
+    [
+        (0, (), "The summary by haiku was not accepted as written (too_short)."),
+        (2, ("a.py", "b c"), "(too_short): it misses 2 critical references. They are: a.py; b c"),
+        (6, ("1", "2", "3", "4", "5"), "it misses 6 critical references. Among them: 1; 2; 3; 4; 5"),
+    ],
+)
+def test_j_a_summary_that_was_not_accepted_is_told_with_what_it_misses(
+    missing: int, first: tuple[str, ...], said: str
+) -> None:
+    decision = decide(situation(70_000, SUMMARY), SETTINGS, policy="summary-only")
+    rejected = Rejected(by="haiku", code="too_short", missing=missing, first_missing=first)
+    assert explain(decision, rejected=[rejected]).splitlines()[-1].endswith(said)

@@ -30,8 +30,8 @@ def test_threshold_and_summary_only_are_one_rule() -> None:
         ("hermes", "there is no policy hermes; did you mean hermes-classic?"),
         (
             "xyz",
-            "there is no policy xyz; there are never, threshold, summary-only, prune-naive, runway, guarded, "
-            "hygiene, hermes-classic",
+            "there is no policy xyz; there are rent-or-buy, never, threshold, summary-only, prune-naive, runway, "
+            "guarded, hygiene, hermes-classic",
         ),
     ],
 )
@@ -74,13 +74,21 @@ def test_d_the_seed_presets_protect_the_newest_tool_output_and_the_others_the_wo
 
 
 @EVERY
-def test_g_the_seed_presets_are_managed_by_the_smallest_context(policy: Policy) -> None:
-    assert policy.smallest_context
+def test_g_rent_or_buy_follows_the_model_in_use_and_the_others_the_smallest_context(policy: Policy) -> None:
+    assert policy.smallest_context is (policy.name != "rent-or-buy")
 
 
 @EVERY
-def test_b_what_the_user_set_otherwise_than_the_default_overrules_the_preset(policy: Policy) -> None:
-    chosen = ToolResultSettings(elide_limit_chars=1_000, never_prune=("deploy",))
-    preset = preset_under(policy.preset, chosen)
-    assert preset.elide_limit_chars == 1_000
-    assert preset.never_prune == ("deploy",)
+def test_e_guarded_alone_takes_the_larger_count(policy: Policy) -> None:
+    assert policy.larger_count is (policy.name == "guarded")
+
+
+@EVERY
+@pytest.mark.parametrize("limit", [0, 200, 600, 1_000])
+@pytest.mark.parametrize("never", [(), ("clarify", "memory", "skill", "todo"), ("deploy",)])
+def test_b_what_the_user_set_overrules_the_preset_even_where_it_is_somebodys_default(
+    policy: Policy, limit: int, never: tuple[str, ...]
+) -> None:
+    preset = preset_under(policy.preset, ToolResultSettings(elide_limit_chars=limit, never_prune=never))
+    assert preset.elide_limit_chars == limit
+    assert preset.never_prune == never

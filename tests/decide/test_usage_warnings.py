@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.decide.warnings import LEVELS, UsageWarning, Warned, warn
+from lowwater.decide.warnings import LEVELS, UsageWarning, Warned, level_of, warn
 from lowwater.values.settings import WarningLevels
 
 DEFAULT = WarningLevels()
@@ -90,3 +90,11 @@ def test_i_between_two_warnings_of_a_level_usage_was_below_it(sizes: list[int], 
 def test_i_the_percentage_is_never_rounded_up() -> None:
     (*_, critical) = warn(DEFAULT, NONE, 63_999, 64_000).warnings
     assert (critical.level, critical.percent) == ("critical", 99)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "level"),
+    [(0, None), (38_399, None), (38_400, "info"), (54_400, "warning"), (90_000, "critical")],
+)
+def test_i_the_level_of_a_size_is_the_most_urgent_it_has_reached(tokens: int, level: str | None) -> None:
+    assert level_of(DEFAULT, tokens, 64_000) == level

@@ -21,7 +21,7 @@ BIG, SMALL = "claude-opus-5-5", "gpt-4o"
 
 
 def test_the_seed_presets_plan_for_the_smallest_context_of_the_chain() -> None:
-    alone, chained = Lowwater(model=BIG), Lowwater(model=BIG, fallbacks=[SMALL])
+    alone, chained = (Lowwater(model=BIG, policy="runway", fallbacks=others) for others in ([], [SMALL]))
     assert alone.session().status().context == 1_000_000
     assert chained.session().status().context == 128_000
     assert chained.session().status().threshold == 64_000
@@ -29,11 +29,11 @@ def test_the_seed_presets_plan_for_the_smallest_context_of_the_chain() -> None:
 
 def test_fallbacks_may_come_from_the_settings() -> None:
     settings = Settings(fallback_providers=(FallbackProvider(model=SMALL, base_url="http://here"),))
-    assert Lowwater(model=BIG, settings=settings).session().status().context == 128_000
+    assert Lowwater(model=BIG, policy="runway", settings=settings).session().status().context == 128_000
 
 
 def test_a_switch_re_derives_threshold_tail_and_wall_at_once() -> None:
-    session = Lowwater(model=BIG).session()
+    session = Lowwater(model=BIG, policy="runway").session()
     before = session.status()
     session.use(SMALL)
     after = session.status()
@@ -131,7 +131,11 @@ def test_a_learned_limit_holds_for_provider_url_and_model_and_for_every_session(
 
 
 def test_a_limit_learned_of_a_fallback_counts_for_the_chain() -> None:
-    lowwater = Lowwater(model=BIG, fallbacks=[FallbackProvider(model=SMALL, base_url="http://here")])
+    lowwater = Lowwater(
+        model=BIG,
+        policy="runway",
+        fallbacks=[FallbackProvider(model=SMALL, base_url="http://here")],
+    )
     session = lowwater.session()
     session.use(SMALL)
     session.learn_context_length(60_000)
@@ -141,7 +145,7 @@ def test_a_limit_learned_of_a_fallback_counts_for_the_chain() -> None:
 
 def test_an_auto_threshold_follows_the_measured_growth() -> None:
     settings = Settings(compression=CompressionSettings(threshold="auto"))
-    session = Lowwater(model=BIG, settings=settings).session()
+    session = Lowwater(model=BIG, policy="runway", settings=settings).session()
     assert session.status().threshold == 500_000
     for turn in range(1, 15):
         session.append({"role": "user", "content": "hello"})

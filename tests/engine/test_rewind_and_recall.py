@@ -19,7 +19,7 @@ MORE = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "
 
 @pytest.fixture
 def session() -> Session:
-    session = Lowwater(model="model-nobody-knows").session()
+    session = Lowwater(model="model-nobody-knows", policy="runway").session()
     session.append(MESSAGES)
     return session
 

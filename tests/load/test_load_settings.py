@@ -126,7 +126,7 @@ def _annotation(setting: Setting) -> Any:
         case inspect.VarTupleType(item_type=inspect.StructType()):
             return tuple[FallbackProvider, ...]
         case inspect.VarTupleType():
-            return tuple[str, ...]
+            return tuple[str, ...] | None
         case inspect.StructType(cls=cls):
             return cls
         case _:
@@ -179,6 +179,7 @@ def test_nan_and_infinity_are_refused_as_numbers_too(value: float) -> None:
         pytest.param("LOWWATER_NEVER_PRUNE", "todo, Read  Write", ("todo", "Read", "Write"), id="bare list"),
         pytest.param("LOWWATER_NEVER_PRUNE", "[todo, Read]", ("todo", "Read"), id="YAML list"),
         pytest.param("LOWWATER_NEVER_PRUNE", "[]", (), id="empty list"),
+        pytest.param("LOWWATER_NEVER_PRUNE", "null", None, id="no list"),
         pytest.param("LOWWATER_WARNING_LEVELS", "{info: 0.5}", WarningLevels(info=0.5), id="mapping"),
         pytest.param(
             "LOWWATER_FALLBACK_PROVIDERS",

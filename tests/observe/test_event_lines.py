@@ -3,13 +3,14 @@
 import logging
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater.decide.warnings import UsageWarning
 from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell
 from lowwater.observe.usage_warnings import tell_warning
 from lowwater.testing.fakes import RecordingSink
 from lowwater.values.decision import Reason
-from lowwater.values.events import Compaction, Phase, Skip
+from lowwater.values.events import Compaction, Phase, Rejected, Skip
 
 EVENT = Compaction(
     at=0.0,
@@ -47,6 +48,13 @@ def test_a_compaction_tells_trigger_phases_result_and_count() -> None:
 
 def test_a_skip_tells_reason_size_and_pressure() -> None:
     assert skip_line_for(SKIP) == "kept 40,000 tokens (budget-headroom: assembled 40000, pressure no)"
+
+
+def test_what_a_summary_misses_is_counted_and_never_quoted() -> None:
+    found = Rejected(by="haiku", code="references_missing", missing=12, first_missing=("sk-secret", "b.py"))
+    said = "; not accepted as written: haiku (references_missing, 12 references missing)"
+    assert line_for(replace(EVENT, rejected=(found,))) == line_for(EVENT).replace("; 0.25", f"{said}; 0.25")
+    assert skip_line_for(replace(SKIP, rejected=(found,))) == skip_line_for(SKIP) + said
 
 
 def test_compactions_are_information_and_skips_are_for_debugging(caplog: pytest.LogCaptureFixture) -> None:

@@ -77,12 +77,12 @@ def tool_loop() -> Callable[..., Messages]:
 
 @pytest.fixture
 def opened() -> Callable[..., Session]:
-    """A session of gpt-4o with a small window that has taken messages in; options are those of Lowwater."""
+    """A session of gpt-4o under runway, with a small window, that has taken messages in; options are those of Lowwater."""
 
     def open_session(
         messages: Messages, summarizer: Any = (), *, window: int | None = WINDOW, **options: Any
     ) -> Session:
-        options = {"model": "gpt-4o", "settings": QUIET, **options}
+        options = {"model": "gpt-4o", "policy": "runway", "settings": QUIET, **options}
         session = Lowwater(summarizer=summarizer, **options).session("work")
         if window is not None:
             session.learn_context_length(window)
@@ -137,7 +137,9 @@ def play() -> Callable[..., Played]:
         **options: Any,
     ) -> Played:
         sink = RecordingSink()
-        keeper = Lowwater(**{"model": "gpt-4o", "settings": QUIET, "sinks": [sink], **options})
+        keeper = Lowwater(
+            **{"model": "gpt-4o", "policy": "runway", "settings": QUIET, "sinks": [sink], **options}
+        )
         session = keeper.session("played")
         if window is not None:
             session.learn_context_length(window)

@@ -144,7 +144,7 @@ def test_a_threshold_survives_fallback_and_restore(policy):
 
 def test_a_threshold_follows_the_model_in_use():
     """Without a chain to plan for, a switch re-derives it at once and the way back restores it."""
-    session = Lowwater(model="claude-opus-4-6", settings=QUIET).session()
+    session = Lowwater(model="claude-opus-4-6", policy="runway", settings=QUIET).session()
     session.append({"role": "user", "content": "hello"})
     large = session.status().threshold
     session.use("claude-haiku-4-5")

@@ -99,6 +99,8 @@ def test_repeated_names_come_again_in_order():
         "fatal: not a repository",
         "error[E0308]: mismatched types",
         "Traceback (most recent call last):",
+        "2026-11-15 12:59:59 ERROR worker-3 quota exceeded",
+        "sh: foo: command not found",
     ],
 )
 def test_an_error_line_is_found_whole_with_its_place(line):

@@ -3,6 +3,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import inspect
 
 from lowwater.errors import BadSetting
 from lowwater.values.settings import (
@@ -25,12 +26,12 @@ ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 NUMBERS = [
     pytest.param(setting, id=setting.path)
     for setting in catalogue()
-    if isinstance(setting.default, int | float) and not isinstance(setting.default, bool)
+    if isinstance(setting.options[0], inspect.IntType | inspect.FloatType)
 ]
 
 DEFAULTS: dict[str, Any] = {
     "compression.enabled": True,
-    "compression.policy": "runway",
+    "compression.policy": "rent-or-buy",
     "compression.threshold": 0.50,
     "compression.target_ratio": 0.20,
     "compression.protect_last_n": 20,
@@ -43,8 +44,8 @@ DEFAULTS: dict[str, Any] = {
     "compression.summary_context_share": 0.05,
     "compression.weak_summaries": "accept",
     "compression.competing_summaries": False,
-    "tool_results.elide_limit_chars": 600,
-    "tool_results.never_prune": ("clarify", "memory", "skill_view", "todo"),
+    "tool_results.elide_limit_chars": None,
+    "tool_results.never_prune": None,
     "tool_results.digest_ratio": 0.15,
     "tool_results.insertion_limit_ratio": 0.10,
     "tool_results.insertion_limit_tokens": 25_000,
@@ -157,8 +158,8 @@ def test_no_number_is_ever_infinite_or_nan(setting: Setting, raw: object) -> Non
         pytest.param("summary_model", "\ud800", "text in UTF-8", id="half a character"),
         pytest.param("cache_ttl", "5min", "1h, 5m, auto, not 5min; did you mean 5m?", id="literal"),
         pytest.param("policy", "runaway", "did you mean runway?", id="policy"),
-        pytest.param("never_prune", "todo", "a list of words, not todo", id="text for list"),
-        pytest.param("never_prune", {"todo"}, "a list of words, not a set", id="set for list"),
+        pytest.param("never_prune", "todo", "a list of words or null, not todo", id="text for list"),
+        pytest.param("never_prune", {"todo"}, "a list of words or null, not a set", id="set for list"),
         pytest.param("never_prune", ["todo", 3], "never_prune[1] must be text, not 3", id="list item"),
         pytest.param(
             "warning_levels", {"inf": 1}, "warning_levels has no inf; did you mean info?", id="level"
@@ -224,7 +225,7 @@ def test_a_stronger_source_wins_and_a_covered_mistake_is_still_found() -> None:
     found = {item.setting.name: (item.value, item.source, item.place) for item in resolved.effective}
     assert found["threshold"] == (0.4, "flag", "--threshold")
     assert found["quiet"] == (True, "file", "f:1")
-    assert found["policy"] == ("runway", "default", "")
+    assert found["policy"] == ("rent-or-buy", "default", "")
     with pytest.raises(BadSetting):
         resolve([Source(name="file", values={"threshold": "x"}), strong])
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.errors import BadInput
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.usage import decode_prompt
+from lowwater.values.usage import Usage, together
 from lowwater.wire.anthropic.usage import decode_usage as anthropic
 from lowwater.wire.openai_chat.usage import decode_usage as chat
 
@@ -62,7 +61,7 @@ def raw(**fields: object) -> bytes:
                     {"type": "message", "input_tokens": 10, "output_tokens": 5},
                 ],
             ),
-            Usage(uncached=1_010, cache_read=50, output=95),
+            Usage(uncached=10, output=5),
             id="compaction by the provider",
         ),
         pytest.param(
@@ -176,15 +175,12 @@ def test_garbage_is_one_sentence(decode, garbage):
     assert "\n" not in said
 
 
-def test_the_prompt_behind_an_answer_is_the_last_iteration_that_is_no_compaction():
-    steps = [
-        {"type": "message", "input_tokens": 150_000},
-        {"type": "compaction", "input_tokens": 160_000},
-        {"type": "message", "input_tokens": 20, "cache_read_input_tokens": 9_000},
-        {"type": "compaction", "input_tokens": 3},
-    ]
-    assert decode_prompt(raw(input_tokens=150_020, cache_read_input_tokens=9_000, iterations=steps)) == 9_020
-    assert decode_prompt(raw(input_tokens=5, cache_read_input_tokens=7)) == 12
+def test_the_sum_of_calls_adds_every_figure():
+    one = Usage(uncached=1, cache_read=20, cache_write=300, cache_write_long=4_000, output=50_000)
+    assert together([one, one, Usage(output=1)]) == Usage(
+        uncached=2, cache_read=40, cache_write=600, cache_write_long=8_000, output=100_001
+    )
+    assert together([]) == Usage()
 
 
 tokens = st.one_of(st.none(), st.integers(0, 10**7))

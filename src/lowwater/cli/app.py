@@ -15,6 +15,7 @@ from lowwater.cli.explain import explain
 from lowwater.cli.failing import run
 from lowwater.cli.inspect import inspect
 from lowwater.cli.models import models
+from lowwater.cli.presets import presets
 
 INTRODUCTION = """\
 Keeps a long LLM-agent conversation inside the model's context at the lowest
@@ -92,6 +93,7 @@ app.command("explain", cls=_Command, rich_help_panel=LOOK)(explain)
 app.command("compress", cls=_Command, rich_help_panel=LOOK)(compress)
 app.command("demo", cls=_Command, rich_help_panel=LOOK)(demo)
 app.command("models", cls=_Command, rich_help_panel=KNOW)(models)
+app.command("presets", cls=_Command, rich_help_panel=KNOW)(presets)
 app.command("config", cls=_Command, rich_help_panel=KNOW)(config)
 
 

@@ -43,9 +43,7 @@ def explain(
     steps = ""
     for policy in POLICIES:
         session = open_session(conversation, model=model, policy=policy.name, settings=settings.settings)
-        session.prepare()
-        decision = session.decision
-        assert decision is not None
+        decision = session.deliberate()
         verdict = "compact" if isinstance(decision, Compact) else "keep"
         verdicts.append((policy.name, verdict, sentence(decision.because)))
         if policy.name == chosen:

@@ -22,12 +22,11 @@ _LINE = 35
 def propose(
     items: Sequence[Item], zones: Zones, results: Sequence[Result], making: Making
 ) -> Proposal | None:
-    """Offer those of `results`, all of the view, that lie in the middle and that a later one makes dispensable."""
-    usable = [result for result in results if not making.preset.protects(result.tool)]
+    """Offer those of `results`, all that are not protected, that lie in the middle and that a later one makes dispensable."""
     middle = zones.middle
     found = [
         again
-        for again in find_superseded(usable, making.preset.elide_limit_chars)
+        for again in find_superseded(results, making.preset.elide_limit_chars)
         if again.result.item in middle
     ]
     targets = [

@@ -14,7 +14,7 @@ def offer(
     if removes <= 0:
         return None
     first = min(target.item for target in targets)
-    behind = sum(item.tokens for item in items[first:])
+    behind = sum([item.tokens for item in items[first:]])
     return Proposal(
         mechanism=mechanism,
         removes=removes,

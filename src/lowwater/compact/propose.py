@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from lowwater.compact import condense, dedupe, elide, images, reasoning, shorten, summarize
 from lowwater.compact.making import Making
@@ -37,6 +37,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     settings: Settings
     scale: float = 1.0
     system_in_preamble: bool = False
+    memo: tuple[tuple[object, ...], Offers] | None = None
+    """The survey once it was made, and of what; never set it."""
 
     def counted(self, tokens: int) -> int:
         """Return the model's tokens as counted ones."""
@@ -45,6 +47,14 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 def survey(asked: Asked) -> Offers:
     """Find the zones and ask no mechanism yet: most turns are decided without."""
+    about = (asked.items, asked.limits, asked.settings, asked.scale, asked.system_in_preamble)
+    if asked.memo is None or any(was is not now for was, now in zip(asked.memo[0], about, strict=True)):
+        force_setattr(asked, "memo", (about, _survey(asked)))
+    assert asked.memo is not None
+    return asked.memo[1]
+
+
+def _survey(asked: Asked) -> Offers:
     compression = asked.settings.compression
     zones = find_zones(
         asked.items,
@@ -53,14 +63,14 @@ def survey(asked: Asked) -> Offers:
         tail_tokens=asked.counted(asked.limits.tail),
     )
     middle = asked.items[zones.head : zones.tail]
-    raw = sum(item.tokens for item in middle if not isinstance(item, Summary))
+    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
     return Offers(zones=zones, proposals=(), outside_tail=raw)
 
 
 def propose(asked: Asked) -> Offers:
     """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
-    asked = replace(asked, items=tuple(asked.items))
     surveyed = survey(asked)
+    asked = replace(asked, items=tuple(asked.items))
     found = [*_edits(asked, surveyed.zones), *_summaries(asked, surveyed.zones)]
     return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
 
@@ -73,27 +83,24 @@ def wall_limit(limits: Limits, scale: float) -> int:
 def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
     items, making = asked.items, asked.making
     results = results_in(items, range(len(items)), calls_in(items))
-    repeated = dedupe.propose(items, zones, results, making)
+    spared = {tool for tool in {result.tool for result in results} if making.preset.protects(tool)}
+    usual = [result for result in results if result.tool not in spared]
+    repeated = dedupe.propose(items, zones, usual, making)
     replaced = {(target.item, target.path) for target in repeated.targets} if repeated else set()
     middle = zones.middle
     outputs = [result for result in results if result.item in middle]
-    prunable = [
-        result
-        for result in outputs
-        if result.place not in replaced and not making.preset.protects(result.tool)
-    ]
+    prunable = [result for result in outputs if result.tool not in spared and result.place not in replaced]
     protect = asked.counted(asked.limits.protected_tool_output)
     kept = protected(items, prunable, making.preset, tokens=protect)
     going = [result for result in prunable if result.place not in kept]
     gone = replaced.union(result.place for result in going)
+    left = [result for result in results if result.item >= zones.head and result.place not in gone]
     return [
         repeated,
         elide.propose(items, going, making),
         reasoning.propose(items, zones),
         images.propose(items, zones, spare={result.place for result in outputs} - gone),
-        _shorter(
-            asked, [result for result in results if result.item >= zones.head and result.place not in gone]
-        ),
+        _shorter(asked, [result for result in left if result.tool not in spared]) or _shorter(asked, left),
     ]
 
 
@@ -103,10 +110,7 @@ def _shorter(asked: Asked, results: Sequence[Result]) -> Proposal | None:
     Results that are never pruned are offered only when no other is left to shorten.
     """
     limit = wall_limit(asked.limits, asked.scale)
-    usual = [result for result in results if not asked.making.preset.protects(result.tool)]
-    return shorten.propose_for(asked.items, usual, asked.making, limit=limit) or shorten.propose_for(
-        asked.items, results, asked.making, limit=limit
-    )
+    return shorten.propose_for(asked.items, results, asked.making, limit=limit)
 
 
 def _summaries(asked: Asked, zones: Zones) -> list[Proposal | None]:

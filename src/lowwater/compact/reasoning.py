@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from lowwater.compact.making import Making, edit, edit_if_smaller
 from lowwater.compact.offer import offer
 from lowwater.compact.users import newest_user
-from lowwater.compact.weights import share_of_tokens
+from lowwater.compact.weights import weight
 from lowwater.compact.zones import Zones
 from lowwater.values.entries import Edit
 from lowwater.values.message import Message
@@ -18,6 +18,7 @@ from lowwater.values.proposal import Proposal, Target
 from lowwater.values.view import Item, Summary, parts_of
 
 NAME = "reasoning"
+LEFT_OUT = "[thinking left out]"
 
 
 def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
@@ -52,7 +53,22 @@ def strip_behind(items: Sequence[Item], first_changed: int, making: Making) -> l
     kept = list(items)
     for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():
         kept[at] = edit(kept[at], edits, making.size)
+    for at in range(first_changed, len(kept)):
+        alone = _alone(kept[at])
+        if alone:
+            by = [
+                Edit(path=alone[0], by=Text(text=LEFT_OUT)),
+                *(Edit(path=path, by=None) for path in alone[1:]),
+            ]
+            kept[at] = edit(kept[at], by, making.size)
     return kept
+
+
+def _alone(item: Item) -> list[tuple[int, ...]]:
+    """Return where the thinking of a message is that says nothing else: it cannot stay, nor the message be empty."""
+    if item.message.role != "assistant" or isinstance(item, Summary):
+        return []
+    return [path for path, part in parts_of(item) if isinstance(part, Thinking)]
 
 
 def _drops(targets: Iterable[Target]) -> dict[int, list[Edit]]:
@@ -69,17 +85,21 @@ def _thinking(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
         item = items[index]
         if item.message.role != "assistant" or isinstance(item, Summary):
             continue
-        if item.message.thinking and any(map(_says_something, item.message.parts)):
+        parts = item.message.parts
+        if _thinks(parts) and any(map(_says_something, parts)):
+            whole = sum(map(weight, parts))
             found.extend(
                 Target(
-                    item=index,
-                    path=path,
-                    tokens=share_of_tokens(item.tokens, item.message.parts, [part]),
+                    item=index, path=path, tokens=round(item.tokens * weight(part) / whole) if whole else 0
                 )
                 for path, part in parts_of(item)
                 if isinstance(part, Thinking)
             )
     return found
+
+
+def _thinks(parts: Iterable[AnyPart]) -> bool:
+    return any(isinstance(part, Thinking) for part in parts)
 
 
 def _says_something(part: AnyPart) -> bool:

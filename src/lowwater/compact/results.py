@@ -1,7 +1,7 @@
 """The tool results in a view that are more than a placeholder, each with the call it answers."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ Place = tuple[int, tuple[int, ...]]
 _PLACEHOLDER = re.compile(r"\[[^\n]* chars elided · [^\n]*\blw:\d+\](?:\n|$)")
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, kw_only=True, gc=False):
     """One tool result: where it is, what it says, and the call it answers."""
 
     item: int
@@ -79,10 +79,13 @@ def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, T
         for path, part, original in _results(item):
             if is_placeholder(part):
                 continue
-            pictures = [inner for inner in part.parts if is_picture(inner)]
-            alone = len(item.message.parts) == 1
-            whole = item.tokens if alone else share_of_tokens(item.tokens, item.message.parts, [part])
-            seen = share_of_tokens(whole, [part], pictures) if pictures else 0
+            whole, pictures = item.tokens, 0
+            if len(item.message.parts) > 1:
+                whole = share_of_tokens(whole, item.message.parts, [part])
+            if any(map(is_picture, part.parts)):
+                pictures = share_of_tokens(
+                    whole, [part], [inner for inner in part.parts if is_picture(inner)]
+                )
             found.append(
                 Result(
                     item=index,
@@ -91,8 +94,8 @@ def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, T
                     part=part,
                     original=original,
                     text=text_of(part),
-                    tokens=whole - seen,
-                    pictures=seen,
+                    tokens=whole - pictures,
+                    pictures=pictures,
                     call=calls.get(part.call_id),
                 )
             )
@@ -101,7 +104,10 @@ def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, T
 
 def is_placeholder(result: ToolResult) -> bool:
     """Return whether a compaction, of this session or of another, left only a placeholder of the result."""
-    return any(isinstance(part, Text) and _PLACEHOLDER.match(part.text) for part in result.parts)
+    for part in result.parts:
+        if isinstance(part, Text) and part.text.startswith("[") and _PLACEHOLDER.match(part.text):
+            return True
+    return False
 
 
 def text_of(result: ToolResult) -> str:
@@ -111,17 +117,17 @@ def text_of(result: ToolResult) -> str:
     return "\n".join(_words(part) for part in result.parts if not is_picture(part))
 
 
-def _results(item: Original | Edited) -> Iterator[tuple[tuple[int, ...], ToolResult, ToolResult]]:
-    """Yield the path to each result, the result as it is shown, and as it came."""
+def _results(item: Original | Edited) -> list[tuple[tuple[int, ...], ToolResult, ToolResult]]:
+    """Return the path to each result, the result as it is shown, and as it came."""
     if isinstance(item, Original):
-        for at, part in enumerate(item.message.parts):
-            if isinstance(part, ToolResult):
-                yield (at,), part, part
-        return
+        parts = item.message.parts
+        return [((at,), part, part) for at, part in enumerate(parts) if isinstance(part, ToolResult)]
+    found: list[tuple[tuple[int, ...], ToolResult, ToolResult]] = []
     for path, part in parts_of(item):
         original = item.original.parts[path[0]]
         if isinstance(part, ToolResult) and isinstance(original, ToolResult):
-            yield path, part, original
+            found.append((path, part, original))
+    return found
 
 
 def _words(part: ResultPart) -> str:

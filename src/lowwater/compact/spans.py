@@ -17,12 +17,12 @@ from lowwater.values.view import Edited, Item, Original, Summary
 
 def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
     """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that is no gain."""
-    gone = sum(item.tokens for item in items[span.start : span.stop])
+    gone = sum([item.tokens for item in items[span.start : span.stop]])
     repeated = _repeated(items, span)
     removes = gone - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
     if removes <= 0:
         return None
-    behind = sum(item.tokens for item in items[span.stop :])
+    behind = sum([item.tokens for item in items[span.stop :]])
     return Proposal(
         mechanism=mechanism,
         removes=removes,
@@ -37,17 +37,19 @@ def request_for(
     items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool
 ) -> SummaryRequest:
     """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates."""
-    originals: list[tuple[int, Message]] = []
+    messages: list[Message] = []
+    numbers: list[int] = []
     previous: list[str] = []
     for item in items[span.start : span.stop]:
         if isinstance(item, Summary) or is_framed(item.message):
             previous.append(unframe(item.message.text))
         else:
-            originals.append((item.number, _original(item)))
+            messages.append(_original(item))
+            numbers.append(item.number)
     newest = newest_user(items)
     return SummaryRequest(
-        messages=tuple(message for _, message in originals),
-        numbers=tuple(number for number, _ in originals),
+        messages=tuple(messages),
+        numbers=tuple(numbers),
         max_tokens=max_tokens,
         previous="\n\n".join(previous),
         focus=focus,

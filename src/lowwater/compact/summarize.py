@@ -33,5 +33,5 @@ def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> in
     A summary among them is such a share already and counts in full, so that updating it does not squeeze it each time.
     """
     known = sum(item.tokens for item in middle if isinstance(item, Summary))
-    raw = sum(item.tokens for item in middle) - known
+    raw = sum([item.tokens for item in middle]) - known
     return min(max(known + int(ratio * raw), least), most)

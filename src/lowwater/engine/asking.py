@@ -6,10 +6,13 @@ from collections.abc import Callable, Coroutine
 from inspect import isawaitable, iscoroutinefunction
 from queue import Empty, SimpleQueue
 
+from msgspec.structs import replace
+
 from lowwater.engine.effects import Failure, Outcome
 from lowwater.errors import SummaryFailed
 from lowwater.ports import AsyncSummarizer, Summarizer
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.usage import Usage
 
 
 def ask(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> Outcome:
@@ -17,7 +20,8 @@ def ask(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> Outc
     if seconds <= 0:
         return _too_late()
     answers: SimpleQueue[object] = SimpleQueue()
-    _on_thread(lambda: _called(summarizer, request), answers.put)
+    bounded = replace(request, within=seconds)
+    _on_thread(lambda: _called(summarizer, bounded), answers.put)
     try:
         return _checked(answers.get(timeout=seconds))
     except Empty:
@@ -29,7 +33,7 @@ async def aask(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest
     if seconds <= 0:
         return _too_late()
     # A summarizer may swallow its cancellation: it is told to stop, and nobody waits until it does.
-    task = asyncio.ensure_future(_answered(summarizer, request))
+    task = asyncio.ensure_future(_answered(summarizer, replace(request, within=seconds)))
     try:
         await asyncio.wait({task}, timeout=seconds)
         if not task.done():
@@ -87,7 +91,7 @@ def _called(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -
 def _checked(answer: object) -> Outcome:
     """Return the answer if it is one: a summarizer may return anything."""
     match answer:
-        case Written(text=str(), by=str()) | Failure():
+        case Written(text=str(), by=str(), model=str(), usage=Usage() | None) | Failure():
             return answer
         case Coroutine():
             answer.close()
@@ -99,7 +103,8 @@ def _checked(answer: object) -> Outcome:
 def _failure(error: BaseException) -> Failure:
     """Return the failure an error means; only errors made for it may speak, others may quote a message."""
     if isinstance(error, SummaryFailed):
-        return Failure(kind=error.kind, said=str(error))
+        spent = error.spent if isinstance(error.spent, Usage) else None
+        return Failure(kind=error.kind, said=str(error), usage=spent)
     unreachable = isinstance(error, ConnectionError | TimeoutError)
     return Failure(kind="network" if unreachable else "failed", said=type(error).__name__)
 

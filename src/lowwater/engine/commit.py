@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
+from lowwater.engine.billing import cost_of_summaries
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State, Totals
@@ -45,12 +46,18 @@ def commit(
         state,
         standing=state.standing.at(now.at).after(low=result.low, now=now.at),
         decision=decision,
+        rejected=result.rejected,
     )
     outcome = _outcome(state, result, work, setup)
-    event = _event(state, result, work, outcome, decision.because)
+    event = replace(
+        _event(state, result, work, outcome, decision.because),
+        cost=cost_of_summaries(state, result, setup, work),
+    )
+    state = replace(state, totals=state.totals.paid(event.cost, for_summaries=True))
     if not result.changed or event.reclaimed <= 0:
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
-        skip = Skip(at=now.at, because=Reason(code="not-smaller", facts=facts), prompt=now.prompt)
+        given_up = Reason(code="not-smaller", facts=facts)
+        skip = Skip(at=now.at, because=given_up, prompt=now.prompt, rejected=result.rejected)
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
@@ -135,6 +142,7 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
         summary_tokens=result.summary_tokens,
         summarizer=result.judged.written.by if result.judged else "",
         score=result.judged.verdict.score if result.judged else None,
+        rejected=result.rejected,
     )
 
 

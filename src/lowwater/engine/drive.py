@@ -1,7 +1,7 @@
 """Driving a turn: its effects are fulfilled on a thread or awaited, all of them within one deadline."""
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lowwater.engine.asking import aask, ask
 from lowwater.engine.effects import Failure, Outcome, Summarize
 from lowwater.ports import AsyncSummarizer, Clock, Summarizer
+from lowwater.values.summaries import Riding, SummaryRequest
 
 T = TypeVar("T")
 
@@ -17,7 +18,14 @@ T = TypeVar("T")
 class Driver:
     """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together."""
 
-    def __init__(self, *, deadline: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        deadline: float,
+        clock: Clock,
+        riding: Callable[[], Riding | None] = lambda: None,
+    ) -> None:
+        self._riding = riding
         self._left = deadline
         self._clock = clock
 
@@ -27,7 +35,7 @@ class Driver:
             effect = next(turn)
             while True:
                 with self._waiting():
-                    outcome = ask(summarizers[effect.rung], effect.request, effect.share * self._left)
+                    outcome = ask(summarizers[effect.rung], self._request(effect), effect.share * self._left)
                 effect = turn.send(self._stamped(outcome))
         except StopIteration as done:
             result: T = done.value
@@ -41,11 +49,16 @@ class Driver:
             effect = next(turn)
             while True:
                 with self._waiting():
-                    outcome = await aask(summarizers[effect.rung], effect.request, effect.share * self._left)
+                    outcome = await aask(
+                        summarizers[effect.rung], self._request(effect), effect.share * self._left
+                    )
                 effect = turn.send(self._stamped(outcome))
         except StopIteration as done:
             result: T = done.value
             return result
+
+    def _request(self, effect: Summarize) -> SummaryRequest:
+        return replace(effect.request, riding=self._riding()) if effect.rides else effect.request
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

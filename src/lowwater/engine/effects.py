@@ -5,8 +5,9 @@ from typing import Literal
 from msgspec import Struct
 
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.usage import Usage
 
-FailureKind = Literal["failed", "timeout", "auth", "network"]
+FailureKind = Literal["failed", "refused", "timeout", "auth", "network"]
 
 
 class Summarize(Struct, frozen=True, kw_only=True):
@@ -14,6 +15,8 @@ class Summarize(Struct, frozen=True, kw_only=True):
 
     request: SummaryRequest
     rung: int
+    rides: bool = False
+    """Extending the request that was sent last is the cheapest way to ask."""
     share: float = 1.0
     """The part of the turn's remaining time that it may take: those behind it want some too."""
 
@@ -25,6 +28,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     said: str = ""
     at: float = 0.0
     """When that was known."""
+    usage: Usage | None = None
+    """What an answer without a summary in it consumed, if there was one."""
 
 
 Outcome = Written | Failure

@@ -36,10 +36,15 @@ class Ladder(Struct, frozen=True, kw_only=True):
     first: int = 0
     competing: bool = False
     """Ask all of them and take the best, rather than the first that is good enough."""
+    order: tuple[int, ...] = ()
+    """The rungs from top to bottom, if not as they are numbered: the cheapest first."""
+    riding: frozenset[int] = frozenset()
+    """The rungs that are asked most cheaply by extending the request that was sent last."""
     accepts_weak: bool = True
     """Go on with the best there is if all of them miss too much."""
 
     @property
-    def asked(self) -> range:
+    def asked(self) -> tuple[int, ...]:
         """The rungs to ask, in order."""
-        return range(self.first, self.rungs)
+        rungs = self.order or range(self.rungs)
+        return tuple(rung for rung in rungs if rung < self.rungs)[self.first :]

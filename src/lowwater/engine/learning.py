@@ -3,9 +3,10 @@
 from msgspec.structs import replace
 
 from lowwater.decide.outcome import after_turn
+from lowwater.engine.billing import cost_of_answer
 from lowwater.engine.state import State, Totals
 from lowwater.values.response import Response
-from lowwater.values.usage import Usage
+from lowwater.values.usage import together
 
 _MEMORY = 0.2
 """How much the newest turn counts in the measured growth."""
@@ -14,14 +15,14 @@ _MEMORY = 0.2
 def learn(state: State, response: Response) -> State:
     """Return the session after an answer; one without usage teaches nothing but that a turn was taken."""
     state = replace(state, past=after_turn(state.past))
+    state = replace(state, totals=_totals_after(state, response))
     if response.usage is None or response.prompt <= 0:
-        return replace(state, totals=replace(state.totals, turns=state.totals.turns + 1))
+        return state
     calibration = state.calibration.observe(counted=state.sent or state.counted, reported=response.prompt)
     return replace(
         _with_growth(state, response.prompt),
         calibration=calibration,
         reported=response.prompt,
-        totals=_totals_after(state.totals, response.usage),
     )
 
 
@@ -33,11 +34,13 @@ def _with_growth(state: State, prompt: int) -> State:
     return replace(state, growth=(1 - weight) * state.growth + weight * grown, growths=state.growths + 1)
 
 
-def _totals_after(totals: Totals, usage: Usage) -> Totals:
+def _totals_after(state: State, response: Response) -> Totals:
+    """Return the totals after an answer: every call that was billed counts, those the provider made beside it too."""
+    totals, used = state.totals, together(response.calls)
     return replace(
-        totals,
+        totals.paid(cost_of_answer(state, response)),
         turns=totals.turns + 1,
-        prompt=totals.prompt + usage.prompt,
-        cache_read=totals.cache_read + usage.cache_read,
-        output=totals.output + usage.output,
+        prompt=totals.prompt + used.prompt,
+        cache_read=totals.cache_read + used.cache_read,
+        output=totals.output + used.output,
     )

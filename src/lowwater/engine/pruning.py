@@ -12,6 +12,8 @@ from lowwater.values.view import Item
 
 def prune(work: Work, proposals: Sequence[Proposal]) -> Result:
     """Make every edit, or none if together they reclaim too little to count."""
+    if not proposals:
+        return Result(items=tuple(work.asked.items))
     items: list[Item] = list(work.asked.items)
     done: list[Phase] = []
     for proposal in proposals:

@@ -8,14 +8,16 @@ from lowwater.compact import condense, summarize
 from lowwater.compact.propose import EVERYTHING, propose
 from lowwater.compact.spans import replace_span, request_for
 from lowwater.engine.effects import Outcome, Summarize
-from lowwater.engine.summaries import need_for, obtain
+from lowwater.engine.summaries import OVERSHOOT, need_for, obtain
 from lowwater.engine.work import Result, Work, first_difference, tokens_of
 from lowwater.values.groups import Span
 from lowwater.values.proposal import Proposal
 from lowwater.values.view import Item
 
 _PASSES = frozenset({condense.LEAF, condense.CONDENSE})
-REPLACING = _PASSES | {summarize.NAME, EVERYTHING}
+WHOLE = frozenset({summarize.NAME, EVERYTHING})
+"""The mechanisms that replace everything between head and tail."""
+REPLACING = _PASSES | WHOLE
 """The mechanisms that replace whole messages."""
 _MOST_PASSES = 12
 
@@ -64,6 +66,12 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
     )
     ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
     obtained = yield from obtain(need, ladder, at=work.at)
+    before = replace(
+        before,
+        written=(*before.written, *obtained.written),
+        lost=before.lost or obtained.lost,
+        rejected=(*before.rejected, *obtained.rejected),
+    )
     failed_at = before.failed_at if obtained.failed_at is None else obtained.failed_at
     low = before.low if obtained.low is None else obtained.low
     if obtained.judged is None:
@@ -83,7 +91,16 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
         summary_tokens=before.summary_tokens + making.tokenizer.count(text),
         failed_at=failed_at,
         low=low,
+        written=before.written,
+        lost=before.lost,
+        rejected=before.rejected,
     )
+
+
+def longest_summary(work: Work, proposal: Proposal) -> float:
+    """Return how many tokens a summary has at most that is accepted for what this would replace."""
+    assert proposal.span is not None
+    return OVERSHOOT * _budget(work, work.asked.items, proposal.span, proposal.mechanism)
 
 
 def _budget(work: Work, items: Sequence[Item], span: Span, mechanism: str) -> int:

@@ -3,6 +3,8 @@
 from msgspec.structs import replace
 
 from lowwater.decide.outcome import after_switch
+from lowwater.economics.belief import Belief
+from lowwater.economics.rent import Meter
 from lowwater.engine.ladder import Standing
 from lowwater.engine.rewinding import rewind
 from lowwater.engine.setup import Setup
@@ -45,4 +47,11 @@ def reset(state: State, setup: Setup, at: float) -> State:
         growths=0,
         decision=None,
         last=None,
+        belief=Belief(),
+        misjudged=None,
+        meter=Meter(),
+        market=None,
+        call=None,
+        called_at=None,
+        gaps=(),
     )

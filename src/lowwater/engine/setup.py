@@ -11,7 +11,7 @@ from lowwater.engine.ladder import Ladder, Standing
 from lowwater.engine.state import Route
 from lowwater.ports import Tokenizer
 from lowwater.values.message import Message
-from lowwater.values.model import FallbackChain
+from lowwater.values.model import FallbackChain, Model
 from lowwater.values.preset import Preset
 from lowwater.values.settings import Settings
 
@@ -27,6 +27,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     tokenizer: Tokenizer
     size: Callable[[Message], int]
     size_preamble: Callable[[bytes, bytes], int]
+    summary_models: tuple[Model | None, ...] = ()
+    """The models that write summaries, by rung; None where it is not known which does."""
     rungs: int = 0
     """How many summarizers stand before the extractive one."""
 

@@ -1,15 +1,26 @@
 """From a session's state to the numbers a policy decides by."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.compact import shorten
+from lowwater.compact import edges, shorten
 from lowwater.compact.propose import EVERYTHING, Asked, propose, survey
 from lowwater.decide.auto import auto_threshold
+from lowwater.economics.stand_in import with_prices
+from lowwater.engine.caching import layout_of, lifetime_of, marks_of, warmth_of
+from lowwater.engine.ladder import Ladder
+from lowwater.engine.on_sale import EDITING, put_on_sale
+from lowwater.engine.pricing import Pricing
 from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
+from lowwater.engine.state import Laid, State
+from lowwater.values.decision import Compact
 from lowwater.values.limits import Limits, derive_limits
-from lowwater.values.situation import Situation
+from lowwater.values.market import Market
+from lowwater.values.proposal import Proposal
+from lowwater.values.situation import Situation, effective_size, scaled
+from lowwater.values.view import Item, Summary
 
 _AT_THE_WALL = frozenset({EVERYTHING, shorten.NAME})
 
@@ -19,6 +30,11 @@ class Situated(Struct, frozen=True, kw_only=True):
 
     now: Situation
     asked: Asked
+    pricing: Pricing | None = None
+    """Present if the policy compares prices."""
+    laid: Laid | None = None
+    outside: int = 0
+    """The number of the newest message that is not in the tail; 0 if all are."""
 
 
 def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> Situated:
@@ -34,19 +50,28 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         scale=scale,
         system_in_preamble=bool(view.system),
     )
+    surveyed = survey(asked)
+    pricing = _pricing(state, setup, surveyed.zones.tail, at) if setup.preset.priced else None
     now = Situation(
         at=at,
-        prompt=state.prompt,
+        prompt=_prompt(state, setup),
         messages=len(view.items),
-        outside_tail=round(scale * survey(asked).outside_tail),
+        outside_tail=round(scale * surveyed.outside_tail),
         limits=limits,
         scale=scale,
         forced=forced,
         enabled=setup.settings.compression.enabled,
         growth=state.growth,
         past=state.past,
+        market=pricing.market() if pricing else None,
     )
-    return Situated(now=now, asked=asked)
+    return Situated(
+        now=now,
+        asked=asked,
+        pricing=pricing,
+        laid=Laid(view=view, layout=pricing.layout) if pricing else None,
+        outside=_newest(view.items[: surveyed.zones.tail]),
+    )
 
 
 def with_offers(situated: Situated) -> Situated:
@@ -55,7 +80,27 @@ def with_offers(situated: Situated) -> Situated:
     offers = propose(situated.asked).proposals
     if now.prompt < now.limits.wall:
         offers = tuple(offer for offer in offers if offer.mechanism not in _AT_THE_WALL)
-    return replace(situated, now=replace(now, proposals=offers))
+    market = _on_sale(situated, offers) if situated.pricing else None
+    return replace(situated, now=replace(now, proposals=offers, market=market))
+
+
+def arranged(ladder: Ladder, state: State, setup: Setup, decision: Compact, *, at: float) -> Ladder:
+    """Return the ladder with the cheapest summarizer first, and who rides the cached prefix because that costs less."""
+    spans = [step for step in decision.proposals if step.span is not None]
+    if not spans or not any(setup.summary_models):
+        return ladder
+    pricing = _pricing(state, setup, len(state.ledger.view.items), at)
+    starts = pricing.starts()
+    replaced = sum(starts[step.span.stop] - starts[step.span.start] for step in spans if step.span)
+    removed = sum(scaled(step.removes, pricing.scale) for step in spans)
+    calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removed))
+    cheapest = {rung: call for call, rung in reversed(calls)}
+    order = dict.fromkeys([*(rung for _, rung in calls), *range(setup.rungs)])
+    return replace(
+        ladder,
+        order=tuple(order),
+        riding=frozenset(rung for rung, call in cheapest.items() if call.how == "riding"),
+    )
 
 
 def limits_for(state: State, setup: Setup) -> Limits:
@@ -64,7 +109,7 @@ def limits_for(state: State, setup: Setup) -> Limits:
     others = [model.context_length for model in setup.chain.models] if setup.policy.smallest_context else []
     context = min([state.model.context_length, *others])
     compression = setup.settings.compression
-    return derive_limits(
+    limits = derive_limits(
         context,
         compression,
         max_output=state.model.max_output,
@@ -79,6 +124,51 @@ def limits_for(state: State, setup: Setup) -> Limits:
         ),
         floor=preset.threshold_floor,
     )
+    cliffs = state.model.cliffs
+    limits = replace(limits, cliff=cliffs[0].starts_at if cliffs else None)
+    return limits.priced(compression.max_view_tokens, growth=state.growth) if preset.priced else limits
+
+
+def _prompt(state: State, setup: Setup) -> int:
+    """Return the size to decide by: as the provider reported it and what came since, or our own count if that is larger."""
+    if not setup.policy.larger_count:
+        return state.prompt
+    return effective_size(scaled(state.counted, state.calibration.scale), state.prompt)
+
+
+def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
+    model, currency = with_prices(state.model)
+    layout = layout_of(state, setup)
+    return Pricing(
+        layout=layout,
+        items=state.ledger.view.items,
+        prompt=state.prompt,
+        scale=state.calibration.scale,
+        model=model,
+        currency=currency,
+        at=at,
+        warmth=warmth_of(state, layout, at),
+        lifetime=lifetime_of(marks_of(state, setup)),
+        meter=state.meter,
+        tail=tail,
+        summarizers=setup.summary_models,
+    )
+
+
+def _on_sale(situated: Situated, offers: Sequence[Proposal]) -> Market:
+    pricing, making = situated.pricing, situated.asked.making
+    assert pricing is not None
+    edits = [offer for offer in offers if offer.mechanism in EDITING]
+    spans = edges.summaries(situated.asked) if pricing.summarizers else []
+    digests = making.digest_ratio > 0 and not making.preset.plain_placeholders
+    return pricing.market(put_on_sale(edits, spans, pricing, digests=digests))
+
+
+def _newest(items: Sequence[Item]) -> int:
+    """Return the highest number that these items stand for."""
+    for item in reversed(items):
+        return item.sources[-1].last if isinstance(item, Summary) else item.number
+    return 0
 
 
 def _tool_share(state: State) -> float:

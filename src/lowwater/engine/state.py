@@ -1,15 +1,23 @@
 """What changes from turn to turn, as one value."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.count.calibrate import Calibration
+from lowwater.economics.after_call import BeliefError
+from lowwater.economics.belief import Belief
+from lowwater.economics.rent import Meter
 from lowwater.engine.ladder import Standing
 from lowwater.values.decision import Decision
-from lowwater.values.events import Compaction
+from lowwater.values.events import Compaction, Rejected
+from lowwater.values.layout import Layout
 from lowwater.values.ledger import Ledger
+from lowwater.values.market import Market
 from lowwater.values.message import Format
 from lowwater.values.model import Model
 from lowwater.values.situation import Past
+from lowwater.values.usage import Usage
+from lowwater.values.view import View
 
 
 class Totals(Struct, frozen=True, kw_only=True):
@@ -27,6 +35,18 @@ class Totals(Struct, frozen=True, kw_only=True):
     reclaimed: int = 0
     earliest_changed: int | None = None
     """The smallest index of a view at which a compaction began."""
+    cost: int | None = 0
+    """Nano-dollars for all calls, those for summaries included; None once the price of one was not known."""
+    summary_cost: int | None = 0
+    """Nano-dollars for the calls that wrote summaries; None once the price of one was not known."""
+
+    def paid(self, cost: int | None, *, for_summaries: bool = False) -> "Totals":
+        """Return the totals with the cost of further calls; None if it is not known."""
+        total = None if self.cost is None or cost is None else self.cost + cost
+        if not for_summaries:
+            return replace(self, cost=total)
+        part = None if self.summary_cost is None or cost is None else self.summary_cost + cost
+        return replace(self, cost=total, summary_cost=part)
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -34,6 +54,23 @@ class Route(Struct, frozen=True, kw_only=True):
 
     model: str
     base_url: str = ""
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call under way: what was sent and when, and what it should be billed."""
+
+    at: float
+    layout: Layout
+    expected: Usage
+    outside: int
+    """The number of the newest message that was not in the tail; 0 if all were."""
+
+
+class Laid(Struct, frozen=True, kw_only=True):
+    """A view that was laid out already."""
+
+    view: View
+    layout: Layout
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -61,7 +98,25 @@ class State(Struct, frozen=True, kw_only=True):
     decision: Decision | None = None
     last: Compaction | None = None
     """The newest compaction."""
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries that were not accepted as they were when the last decision was carried out."""
     max_tokens: int | None = None
+    belief: Belief = Belief()
+    """What the provider's cache should hold."""
+    misjudged: BeliefError | None = None
+    """What the last call was expected to read and write, beside what was reported."""
+    meter: Meter = Meter()
+    """The rent paid so far."""
+    market: Market | None = None
+    """What was on sale at the last decision; None if the policy compares no prices."""
+    laid: Laid | None = None
+    outside: int = 0
+    """The number of the newest message that is not in the tail; 0 if all are."""
+    call: Call | None = None
+    called_at: float | None = None
+    """When the last call that was answered was sent."""
+    gaps: tuple[float, ...] = ()
+    """Seconds between calls, the newest last."""
     offers_recall: bool = False
     noted: bool = False
     """The system prompt says that earlier turns were compacted."""

@@ -10,15 +10,17 @@ from lowwater.engine.effects import Failure, FailureKind, Outcome, Summarize
 from lowwater.engine.ladder import Ladder
 from lowwater.ports import Tokenizer
 from lowwater.values.decision import Reason
+from lowwater.values.events import Rejected
 from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
 
 EXTRACTIVE = "extractive"
 MARKER = "marker"
 _TRIES = 2
-_OVERSHOOT = 1.5
+OVERSHOOT = 1.5
 """Models count in other tokens: a summary may be this much longer than it was asked to be."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
 _NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
+_NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network"})
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -47,6 +49,10 @@ class Answers(Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...] = ()
     low: bool | None = None
     """Whether the first rung's answer missed too much before it was repaired; None if it gave none."""
+    lost: bool = False
+    """Whether a call failed that may have been billed all the same."""
+    rejected: tuple[Rejected, ...] = ()
+    """The answers that were not accepted as they were."""
 
     @property
     def accepted(self) -> tuple[Judged, ...]:
@@ -61,6 +67,12 @@ class Obtained(Struct, frozen=True, kw_only=True):
     failed_at: float | None = None
     """When the last summarizer failed, if none of those that were asked had a good one."""
     low: bool | None = None
+    written: tuple[Written, ...] = ()
+    """Everything that models wrote, good or not: all of it was billed."""
+    lost: bool = False
+    """Whether a call failed that may have been billed all the same."""
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries that were not accepted as they were."""
 
 
 def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, Obtained]:
@@ -75,34 +87,49 @@ def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Out
         if answers.accepted and not ladder.competing:
             break
     if answers.accepted:
-        return Obtained(judged=_best(answers.accepted), low=answers.low)
+        return _obtained(answers, _best(answers.accepted))
     extracted = _extracted(need)
-    judged: Judged | None = extracted
-    if not extracted.verdict.accepted:
-        judged = _last_resort(need, ladder, (*answers.judged, extracted), answers.failures)
+    mended = _mended(extracted, need)
+    judged: Judged | None = mended
+    if not mended.verdict.accepted:
+        judged = _last_resort(need, ladder, (*answers.judged, mended), answers.failures)
+    answers = replace(answers, rejected=(*answers.rejected, *_rejected(extracted)))
     failed_at = max([at, *(failure.at for failure in answers.failures)])
     done = judged is not None and not ladder.asked
-    return Obtained(judged=judged, failed_at=None if done else failed_at, low=answers.low)
+    return replace(_obtained(answers, judged), failed_at=None if done else failed_at)
+
+
+def _obtained(answers: Answers, judged: Judged | None) -> Obtained:
+    written = tuple(each.written for each in answers.judged)
+    return Obtained(
+        judged=judged, low=answers.low, written=written, lost=answers.lost, rejected=answers.rejected
+    )
 
 
 def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Summarize, Outcome, Answers]:
     """Ask one summarizer, a second time if that may help."""
-    failures = list(before.failures)
+    failures, lost = list(before.failures), before.lost
     for _ in range(_TRIES):
-        share = 1 / (ladder.rungs - rung)
-        outcome = yield Summarize(request=need.request, rung=rung, share=share)
+        share = 1 / (len(ladder.asked) - ladder.asked.index(rung))
+        outcome = yield Summarize(request=need.request, rung=rung, share=share, rides=rung in ladder.riding)
         if isinstance(outcome, Failure):
             failures.append(outcome)
+            lost = lost or outcome.kind not in _NEVER_BILLED
             if outcome.kind in _WORTH_RETRYING:
                 continue
             break
-        verdict = _verdict(outcome, need)
-        judged = _mended(Judged(written=outcome, verdict=verdict), need)
+        answer = Judged(written=outcome, verdict=_verdict(outcome, need))
+        judged = _mended(answer, need)
         if not judged.verdict.accepted:
             failures.append(Failure(kind="failed", said=judged.verdict.because.code))
-        low = _is_weak(verdict) if rung == ladder.first else before.low
-        return Answers(judged=(*before.judged, judged), failures=tuple(failures), low=low)
-    return replace(before, failures=tuple(failures))
+        return Answers(
+            judged=(*before.judged, judged),
+            failures=tuple(failures),
+            low=_is_weak(answer.verdict) if rung == ladder.asked[0] else before.low,
+            lost=lost,
+            rejected=(*before.rejected, *_rejected(answer)),
+        )
+    return replace(before, failures=tuple(failures), lost=lost)
 
 
 def _extracted(need: Need) -> Judged:
@@ -113,7 +140,7 @@ def _extracted(need: Need) -> Judged:
         fuller = replace(written, text=f"{written.text}\n\n{_marker(need)}".strip())
         if not _is_too_long(fuller, need):
             written, verdict = fuller, _verdict(fuller, need)
-    return _mended(Judged(written=written, verdict=verdict), need)
+    return Judged(written=written, verdict=verdict)
 
 
 def _last_resort(
@@ -143,6 +170,20 @@ def _mended(judged: Judged, need: Need) -> Judged:
     return Judged(written=mended, verdict=again) if again.accepted else judged
 
 
+def _rejected(judged: Judged) -> tuple[Rejected, ...]:
+    """Return what there is to tell about a summary that is not accepted as it is; nothing about any other."""
+    verdict = judged.verdict
+    if verdict.accepted:
+        return ()
+    told = Rejected(
+        by=judged.written.by,
+        code=verdict.because.code,
+        missing=len(verdict.missing),
+        first_missing=verdict.first_missing,
+    )
+    return (told,)
+
+
 def _verdict(written: Written, need: Need) -> Verdict:
     """Judge a summary; one far beyond the length that was asked for is none, however much it keeps."""
     verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
@@ -153,7 +194,7 @@ def _verdict(written: Written, need: Need) -> Verdict:
 
 
 def _is_too_long(written: Written, need: Need) -> bool:
-    return need.tokenizer.count(written.text) > _OVERSHOOT * need.request.max_tokens
+    return need.tokenizer.count(written.text) > OVERSHOOT * need.request.max_tokens
 
 
 def _is_weak(verdict: Verdict) -> bool:

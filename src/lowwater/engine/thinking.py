@@ -1,4 +1,9 @@
-"""Thinking that a model binds to what stood before it: gone once that has changed."""
+"""Thinking that a model binds to what stood before it: gone once that has changed.
+
+A provider can be asked to drop such blocks itself (`thinking.block_binding` at Anthropic), but only in a beta and with
+adaptive thinking. Its model then sees what it sees when they are stripped here, while the request still carries them; so
+they are stripped for every model that binds, and a client that asks for dropping gets its wish passed on.
+"""
 
 from msgspec.structs import replace
 

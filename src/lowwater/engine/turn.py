@@ -9,14 +9,16 @@ from lowwater.assemble.legal import mend, refuse_illegal
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
 from lowwater.decide.warnings import UsageWarning, warn
+from lowwater.engine.caching import answered, calling
 from lowwater.engine.commit import Acted, commit, keep
 from lowwater.engine.compaction import carry_out
 from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.learning import learn
+from lowwater.engine.native import follow_native
 from lowwater.engine.setup import Setup
-from lowwater.engine.situate import Situated, limits_for, situate, with_offers
+from lowwater.engine.situate import Situated, arranged, limits_for, situate, with_offers
 from lowwater.engine.state import State
 from lowwater.engine.thinking import strip_unbound
 from lowwater.engine.work import Work
@@ -42,7 +44,7 @@ def prepare(
 ) -> Generator[Summarize, Outcome, Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
     state = take_in(state, incoming, setup, at)
-    state = strip_unbound(state, setup, at)
+    state = strip_unbound(follow_native(state, setup, at), setup, at)
     at_door = shorten_new(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
     state = acted.state
@@ -50,8 +52,9 @@ def prepare(
     refuse_illegal(messages)
     levels = setup.settings.output.warning_levels
     due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
+    state = calling(replace(state, sent=state.counted, warned=due.warned), setup, at)
     return Prepared(
-        state=replace(state, sent=state.counted, warned=due.warned),
+        state=state,
         messages=tuple(messages),
         events=(*at_door.events, *acted.events),
         warnings=due.warnings,
@@ -63,7 +66,7 @@ def record(state: State, response: Response, setup: Setup, at: float) -> State:
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = told(state, wire.format)
-    return append(learn(state, response), [response.message], setup, at)
+    return append(answered(learn(state, response), response), [response.message], setup, at)
 
 
 def compress(
@@ -72,6 +75,12 @@ def compress(
     """Compact by hand, whatever the policy thinks; `focus` is kept in more detail."""
     situated = situate(state, setup, at, forced=True)
     return (yield from _act(state, situated, setup, focus=focus))
+
+
+def deliberate(state: State, setup: Setup, at: float) -> State:
+    """Return the session with the decision that would be taken now; nothing is carried out."""
+    situated, decision = _decided(situate(state, setup, at), setup)
+    return replace(state, decision=decision, market=situated.now.market, rejected=())
 
 
 def _fit(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Acted]:
@@ -91,18 +100,16 @@ def _act(
     state: State, situated: Situated, setup: Setup, *, focus: str = ""
 ) -> Generator[Summarize, Outcome, Acted]:
     """Decide, carry the decision out, and commit what came of it."""
-    decision = _decide(situated, setup)
-    if not is_settled(decision):
-        situated = with_offers(situated)
-        decision = _decide(situated, setup)
+    situated, decision = _decided(situated, setup)
     now = situated.now
+    state = replace(state, market=now.market, outside=situated.outside, laid=situated.laid, rejected=())
     if not isinstance(decision, Compact):
         return keep(replace(state, decision=decision), decision.because, now)
     work = Work(
         asked=situated.asked,
         prompt=now.prompt,
         at=now.at,
-        ladder=setup.ladder(state.standing.at(now.at)),
+        ladder=arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision, at=now.at),
         focus=focus,
         by_hand=now.forced,
         at_wall=now.prompt >= now.limits.wall,
@@ -111,5 +118,10 @@ def _act(
     return commit(state, result, setup, work=work, now=now, decision=decision)
 
 
-def _decide(situated: Situated, setup: Setup) -> Decision:
-    return decide(situated.now, setup.settings, policy=setup.policy.name)
+def _decided(situated: Situated, setup: Setup) -> tuple[Situated, Decision]:
+    """Decide, asking the mechanisms only if that can make a difference."""
+    decision = decide(situated.now, setup.settings, policy=setup.policy.name)
+    if is_settled(decision, situated.now):
+        return situated, decision
+    situated = with_offers(situated)
+    return situated, decide(situated.now, setup.settings, policy=setup.policy.name)

@@ -7,9 +7,9 @@ from msgspec import Struct
 from lowwater.compact.making import Making
 from lowwater.compact.propose import Asked
 from lowwater.engine.ladder import Ladder
-from lowwater.values.events import Mode, Phase
+from lowwater.values.events import Mode, Phase, Rejected
 from lowwater.values.situation import scaled
-from lowwater.values.summaries import Judged
+from lowwater.values.summaries import Judged, Written
 from lowwater.values.view import Item
 
 
@@ -59,6 +59,12 @@ class Result(Struct, frozen=True, kw_only=True):
     """When the summarizers failed; None if they did not, or none was asked."""
     low: bool | None = None
     """Whether the first summarizer's last answer missed too much."""
+    written: tuple[Written, ...] = ()
+    """Everything that models wrote for it, used or not: all of it was billed."""
+    lost: bool = False
+    """Whether a call failed that may have been billed all the same."""
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries that were not accepted as they were."""
 
     @property
     def changed(self) -> bool:
@@ -79,4 +85,4 @@ def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
 
 def tokens_of(items: Sequence[Item]) -> int:
     """Return the size of these items, as counted."""
-    return sum(item.tokens for item in items)
+    return sum([item.tokens for item in items])

@@ -49,14 +49,21 @@ def line_for(event: Compaction) -> str:
     by = f"; summary of {event.summary_tokens:,} tokens by {event.summarizer}" if event.summarizer else ""
     return (
         f"compaction {event.number} ({event.because.code}): {event.before:,} → {event.after:,} tokens, "
-        f"{event.items_before:,} → {event.items_after:,} messages ({done}){by}; {event.seconds:.2f} s"
+        f"{event.items_before:,} → {event.items_after:,} messages ({done}){by}"
+        f"{_rejected(event)}; {event.seconds:.2f} s"
     )
 
 
 def skip_line_for(event: Skip) -> str:
     """Say on one line why a view was left as it is: reason, size and what was compared."""
     facts = ", ".join(f"{name} {fact}" for name, fact in event.because.facts.items())
-    return f"kept {event.prompt:,} tokens ({event.because.code}: {facts})"
+    return f"kept {event.prompt:,} tokens ({event.because.code}: {facts}){_rejected(event)}"
+
+
+def _rejected(event: Event) -> str:
+    """Say which summaries were not accepted as they were; how much they miss, and never what."""
+    told = [f"{each.by} ({each.code}, {each.missing:,} references missing)" for each in event.rejected]
+    return f"; not accepted as written: {', '.join(told)}" if told else ""
 
 
 def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:

@@ -16,6 +16,18 @@ class Phase(Struct, frozen=True, kw_only=True):
     removed: int
 
 
+class Rejected(Struct, frozen=True, kw_only=True):
+    """A summary that was not accepted as it was: repaired, passed over, or used for want of a better one (SPEC J)."""
+
+    by: str
+    code: str
+    """What is wrong with it: `references_missing`, `too_short` and the like."""
+    missing: int
+    """How many critical references it does not have."""
+    first_missing: tuple[str, ...]
+    """The first five of them. These are contents of messages, which must not get into a log."""
+
+
 class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """One compaction that was committed."""
 
@@ -42,6 +54,10 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """What each mechanism removed, in the order they were carried out."""
     number: int = 0
     """Which of the session's compactions it is, from 1: the checkpoint `before-compaction-1` stands before the first."""
+    cost: int | None = 0
+    """Nano-dollars for the calls that wrote its summaries; None if the price of one is not known."""
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries that were not accepted as they were, in the order they were written."""
 
     @property
     def reclaimed(self) -> int:
@@ -60,6 +76,8 @@ class Skip(Struct, frozen=True, kw_only=True, tag="skip"):
     at: float
     because: Reason
     prompt: int
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries it was given up for, or nothing."""
 
 
 Event = Compaction | Skip

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lowwater.values.trouble import signed_lines
+
 Kind = Literal["path", "identifier", "error", "number", "quote"]
 
 
@@ -43,10 +45,9 @@ NAME = re.compile(
 """Finds paths, identifiers and numbers, without groups: `findall` gives the strings."""
 
 _NUMBER = re.compile(r"v?\d[\d.,:-]*(?:T[\d:]+Z?)?")
-_QUOTE = re.compile(r"(?<!\w)(?:\"(\S[^\"\n]{2,78}\S)\"|`(\S[^`\n]{2,78}\S)`|'(\S[^'\n]{2,78}\S)')(?!\w)")
 # Each way begins with its own letters, which is what lets the search skip quickly over all others.
-_ERROR = re.compile(
-    r"Error\b|Exception\b|FAIL(?<!\wFAIL)(?:ED|URE)?\b|panic:|fatal:|error(?<!\werror)(?:\[\w+\])?:|Traceback "
+_QUOTE = re.compile(
+    r"""(?:"(?<!\w")(\S[^"\n]{2,78}\S)"|`(?<!\w`)(\S[^`\n]{2,78}\S)`|'(?<!\w')(\S[^'\n]{2,78}\S)')(?!\w)"""
 )
 
 
@@ -63,28 +64,29 @@ def references(text: str) -> Iterator[Reference]:
     A quote that is no more than a name is that name; an error line counts by its first 100 characters.
     """
     yield from names(text)
-    for match in _QUOTE.finditer(text):
-        quoted = match[match.lastindex or 0]
-        if " " in quoted or not NAME.search(quoted):
-            yield Reference(kind="quote", text=quoted)
+    yield from (Reference(kind="quote", text=quote) for quote in quotes(text))
     for line in error_lines(text):
         yield Reference(kind="error", text=line.text[:100])
 
 
 def error_lines(text: str) -> Iterator[Line]:
     """Yield the lines that tell of an error, in order."""
-    end = 0
-    while match := _ERROR.search(text, end):
-        at = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        end = len(text) if end < 0 else end
-        yield Line(at=at, text=text[at:end].strip())
+    for line in signed_lines(text):
+        yield Line(at=line.start, text=text[line.start : line.end].strip())
 
 
 def names(text: str) -> Iterator[Reference]:
     """Yield the paths, identifiers and numbers in `text`, in order, repeated ones too."""
     for name in NAME.findall(text):
         yield Reference(kind=kind_of(name), text=name)
+
+
+def quotes(text: str) -> Iterator[str]:
+    """Yield what stands in quotation marks or backticks in `text`, in order, but for what is no more than a name."""
+    for match in _QUOTE.finditer(text):
+        quoted = match[match.lastindex or 0]
+        if " " in quoted or not NAME.search(quoted):
+            yield quoted
 
 
 def kind_of(name: str) -> Kind:

@@ -7,12 +7,24 @@ from lowwater.values.usage import Usage
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """The answer as a message that can be sent back, and what the call consumed."""
+    """The answer as a message that can be sent back, and what the request consumed."""
 
     message: Message
     usage: Usage | None = None
+    """The call that gave the answer; None if the provider did not say."""
+    others: tuple[Usage, ...] = ()
+    """Calls the provider made beside it on its own, each billed by its own size: compactions, turns of its tools."""
+    list_price: bool = True
+    """Whether all of it was billed at the prices of the model that was asked: not by another, nor at another tier."""
     prompt: int = 0
-    """The size of the prompt that gave the answer; less than was billed where the provider compacted on its own."""
+    """The size of the prompt that gave the answer; less than was billed where the provider made other calls."""
     model: str = ""
     stop: str = ""
     """Why the model stopped, in the provider's word."""
+    miss_reason: str = ""
+    """Why the provider's cache was missed, in its word; empty if it named no reason."""
+
+    @property
+    def calls(self) -> tuple[Usage, ...]:
+        """Everything that was billed; empty if the provider did not say."""
+        return self.others if self.usage is None else (self.usage, *self.others)

@@ -30,6 +30,7 @@ _NAMES: dict[ToolClass, str] = {
     "clarify": "clarify ask ask_user ask_clarification askuserquestion ask_followup_question request_user_input",
 }
 _CLASSES: dict[str, ToolClass] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _NAMESPACE = re.compile(r"__|[.:/]")
 _BY_PLAIN: dict[str, ToolClass] = {_PLAIN.sub("", name): kind for name, kind in _CLASSES.items()}
@@ -66,21 +67,25 @@ def class_of(call: ToolCall) -> ToolClass:
 def arguments_of(call: ToolCall) -> dict[str, object]:
     """Return the call's arguments, or nothing if they are no JSON object."""
     try:
-        return msgspec.json.decode(call.arguments, type=dict[str, object])
+        return _ARGUMENTS.decode(call.arguments)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return {}
 
 
 def subject_of(call: ToolCall) -> str:
     """Return what the call is about: its path, command, pattern or query, or its whole arguments if none is known."""
-    arguments = arguments_of(call)
+    return subject_in(arguments_of(call)) or call.arguments.strip()
+
+
+def subject_in(arguments: Mapping[str, object]) -> str:
+    """Return what a call with these arguments is about: its path, command, pattern or query, or nothing."""
     for name in _SUBJECTS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
             return value
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             return " ".join(value)
-    return call.arguments.strip()
+    return ""
 
 
 def path_of(call: ToolCall) -> str:

@@ -2,15 +2,35 @@
 
 from typing import Annotated, TypeVar
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from lowwater.errors import BadInput, UnreadableJson
+from lowwater.values.usage import Usage
 from lowwater.wire.reading import read_json
 
 T = TypeVar("T")
 
 Tokens = Annotated[int, Meta(ge=0)] | None
 """A figure as providers report it: absent, null, or a number that is not below zero."""
+
+_STANDARD = (None, "", "standard", "default", "auto", "on_demand", "global", "not_available")
+"""Words for the tier, the speed and the region that a price list is for."""
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What one request consumed: the call that gave the answer, and those the provider made beside it."""
+
+    usage: Usage
+    others: tuple[Usage, ...] = ()
+    list_price: bool = True
+    """Whether all of it was billed at the prices of the model that was asked."""
+    prompt: int = 0
+    """The size of the prompt that gave the answer."""
+
+
+def is_standard(*words: object) -> bool:
+    """Return whether a tier, speed or region, as the provider calls it, is billed as the price list says."""
+    return all(word in _STANDARD for word in words)
 
 
 def read_usage(raw: bytes, kind: type[T]) -> T:

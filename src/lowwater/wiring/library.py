@@ -12,20 +12,22 @@ from lowwater.engine.state import Route
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
-from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
+from lowwater.ports import Clock, Sink
 from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.counting import counter_for, framing_for
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.session import Session
+from lowwater.wiring.summarizers import Writer, model_of, summarizers_for
 from lowwater.wiring.windows import Windows
 
 
 class Lowwater:
     """Keeps conversations inside a model's window; one object serves any number of sessions, from any thread.
 
-    Without a summarizer, summaries are extracted from the transcript itself: no key, no network. Several are asked in
-    turn; `deadline` is how many seconds they may hold up one turn, all together.
+    Without a summarizer, summaries are extracted from the transcript itself: no key, no network. The name of a model is
+    enough for one that asks it, with the key in the environment. Of several the cheapest is asked first; `deadline` is
+    how many seconds they may hold up one turn, all together.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class Lowwater:
         base_url: str = "",
         fallbacks: Iterable[str | FallbackProvider] = (),
         policy: str | None = None,
-        summarizer: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer] = (),
+        summarizer: Writer | Sequence[Writer] = (),
         settings: Settings | None = None,
         sinks: Iterable[Sink] = (),
         on_warning: Callable[[UsageWarning], object] | None = None,
@@ -44,7 +46,7 @@ class Lowwater:
     ) -> None:
         chosen = settings or Settings()
         routes = (Route(model=model, base_url=base_url), *_fallbacks(fallbacks, chosen))
-        summarizers = _summarizers(summarizer)
+        summarizers = summarizers_for(summarizer, chosen)
         if not deadline > 0:
             raise BadSetting(f"a deadline of {deadline} seconds makes no sense: it must be above 0")
         registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
@@ -58,6 +60,7 @@ class Lowwater:
             size=lambda message: count_message(message, tokenizer, framing=framing),
             size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
             rungs=len(summarizers),
+            summary_models=tuple(model_of(each, registry) for each in summarizers),
         )
         self._outside = Outside(
             summarizers=summarizers,
@@ -78,16 +81,6 @@ class Lowwater:
             if name not in self._sessions:
                 self._sessions[name] = Session(name, self._route, self._setup, self._outside)
             return self._sessions[name]
-
-
-def _summarizers(
-    given: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer],
-) -> tuple[Summarizer | AsyncSummarizer, ...]:
-    summarizers = tuple(given) if isinstance(given, Sequence) else (given,)
-    for each in summarizers:
-        if not callable(getattr(each, "summarize", None)):
-            raise BadSetting(f"a {type(each).__name__} is no summarizer: it needs a method `summarize`")
-    return summarizers
 
 
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:

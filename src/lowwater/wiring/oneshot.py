@@ -7,12 +7,12 @@ import msgspec
 from msgspec import Struct
 
 from lowwater.decide.explain import explain
-from lowwater.ports import AsyncSummarizer, Summarizer
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from lowwater.wiring.summarizers import Writer
 
 
 class Compressed(Struct, frozen=True, kw_only=True):
@@ -29,7 +29,10 @@ class Compressed(Struct, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """Say why, with the numbers."""
-        return explain(self.decision, scale=self.scale) if self.decision else "Nothing was decided."
+        if self.decision is None:
+            return "Nothing was decided."
+        rejected = self.event.rejected if self.event else ()
+        return explain(self.decision, scale=self.scale, rejected=rejected)
 
 
 def compress(
@@ -42,17 +45,22 @@ def compress(
     system: object = None,
     tools: Sequence[object] | None = None,
     fallbacks: Iterable[str | FallbackProvider] = (),
-    summarizer: Summarizer | Sequence[Summarizer] = (),
+    summarizer: Writer | Sequence[Writer] = (),
     settings: Settings | None = None,
     max_tokens: int | None = None,
 ) -> Compressed:
     """Return `messages` compacted if the policy says so, or in any case with `force`.
 
     Call it before every request with the list it returned last: a summary it wrote earlier is recognised and updated.
-    `focus` names a topic that a forced compaction keeps in more detail.
+    `focus` names a topic that a forced compaction keeps in more detail. A list says nothing of the calls it was sent in, so
+    there is no rent to compare: the policy is `runway` where the settings leave it at `rent-or-buy`.
     """
     lowwater = Lowwater(
-        model=model, policy=policy, fallbacks=fallbacks, summarizer=summarizer, settings=settings
+        model=model,
+        policy=policy or _policy(settings),
+        fallbacks=fallbacks,
+        summarizer=summarizer,
+        settings=settings,
     )
     session = lowwater.session()
     if force:
@@ -73,13 +81,17 @@ async def acompress(
     system: object = None,
     tools: Sequence[object] | None = None,
     fallbacks: Iterable[str | FallbackProvider] = (),
-    summarizer: Summarizer | AsyncSummarizer | Sequence[Summarizer | AsyncSummarizer] = (),
+    summarizer: Writer | Sequence[Writer] = (),
     settings: Settings | None = None,
     max_tokens: int | None = None,
 ) -> Compressed:
     """Do what `compress` does without blocking the event loop."""
     lowwater = Lowwater(
-        model=model, policy=policy, fallbacks=fallbacks, summarizer=summarizer, settings=settings
+        model=model,
+        policy=policy or _policy(settings),
+        fallbacks=fallbacks,
+        summarizer=summarizer,
+        settings=settings,
     )
     session = lowwater.session()
     if force:
@@ -88,6 +100,11 @@ async def acompress(
     else:
         await session.aprepare(messages, system=system, tools=tools, max_tokens=max_tokens)
     return _compressed(session, messages)
+
+
+def _policy(settings: Settings | None) -> str:
+    chosen = (settings or Settings()).compression.policy
+    return "runway" if chosen == "rent-or-buy" else chosen
 
 
 def _compressed(session: Session, messages: Sequence[object]) -> Compressed:

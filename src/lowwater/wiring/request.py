@@ -7,21 +7,19 @@ import msgspec
 from msgspec import Struct
 
 from lowwater.assemble.marks import Marks
+from lowwater.assemble.seams import NOWHERE, Seams
+from lowwater.compact.native import sent_from
 from lowwater.values.decision import Decision
 from lowwater.values.message import Format, Message
 from lowwater.values.parts import Text
-from lowwater.wire.anthropic.marks import mark_content, unmark_content, unmark_message
-from lowwater.wire.anthropic.marks import mark_message as mark_anthropic
 from lowwater.wire.anthropic.thinking import thinking_for
 from lowwater.wire.formats import encode_messages, reread
-from lowwater.wire.openai_chat.marks import mark_message as mark_chat
 from lowwater.wire.reading import write_json
 from lowwater.wire.tools import tools_as
+from lowwater.wiring.marking import with_breakpoints, with_chat_marks, with_marks, with_marks_left
 
 _NOTHING = frozenset({b"", b"[]", b'""', b"null"})
-_MARK = b'"cache_control"'
-_MOST_MARKS = 4
-"""What Anthropic's API takes."""
+_INSTRUCTIONS = frozenset({"system", "developer"})
 
 
 class PreparedRequest(Struct, frozen=True, kw_only=True):
@@ -37,46 +35,70 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     thinking: bytes = b""
     """The request's `thinking` at Anthropic, if it was given to `prepare`."""
     marks: Marks | None = None
-    """Where cache marks go; None where the provider takes none."""
+    """Which cache marks the provider takes; None where it takes none."""
+    seams: Seams = NOWHERE
+    """By what the marks are placed; without it they are those of SPEC F."""
+    cache_key: str = ""
+    """What OpenAI routes requests of one conversation by, so that they find its cache; empty where it takes none."""
     tokens: int = 0
     """The size of the prompt, in the model's tokens, as far as can be told before sending."""
     decision: Decision | None = None
 
     def as_anthropic(self) -> dict[str, Any]:
         """Return `messages`, and `system`, `tools` and `thinking` where there are any, for the Anthropic SDK or API."""
-        system, messages = self.system, self._read_as("anthropic")
-        if self.told == "openai_chat":
-            system, messages = _system_apart(system, messages)
+        system, messages = self._split(self._read_as("anthropic"))
+        messages = messages[sent_from(messages) :]
         raws = encode_messages(messages, "anthropic")
         tools = tools_as(self.tools, "anthropic")
-        if self.marks is not None:
-            raws = [unmark_message(raw) for raw in raws]
-            for index in self.marks.last(len(raws)):
-                raws[index] = mark_anthropic(raws[index], self.marks.ttl)
-            bare = unmark_content(system)
-            system = (mark_content(bare, self.marks.ttl) or bare) if bare else bare
-            tools = unmark_content(tools)
+        if self.marks is not None and not self.marks.breakpoints:
+            seams = self._seams("anthropic", len(raws))
+            marked = with_marks(raws, system, tools, marks=self.marks, seams=seams)
+            raws, system, tools = marked.messages, marked.system, marked.tools
         else:
-            raws = _with_marks_left(raws, system, tools)
+            raws = with_marks_left(raws, system, tools)
         thinking = thinking_for(self.thinking, raws) if self.thinking else b""
         return _fields(raws, system=system, tools=tools, thinking=thinking)
 
-    def as_openai(self) -> dict[str, Any]:
-        """Return `messages`, and `tools` where there are any, for the OpenAI SDK or a compatible API."""
-        messages = self._read_as("openai_chat")
-        if self.system not in _NOTHING:
-            messages = [_system_message(self.system), *messages]
+    def as_openai(self, *, cache_key: bool = True) -> dict[str, Any]:
+        """Return `messages`, and `tools` where there are any, for the OpenAI SDK or a compatible API.
+
+        For OpenAI's own models there is a `prompt_cache_key` too, unless `cache_key` is False: pass that to give your own.
+        """
+        messages = self._with_system(self._read_as("openai_chat"))
         raws = encode_messages(messages, "openai_chat")
-        if self.marks is not None and self.marks.in_chat:
-            raws = [unmark_message(raw) for raw in raws]
-            first = 1 if messages and messages[0].role in {"system", "developer"} else 0
-            wanted = [*range(first), *(first + index for index in self.marks.last(len(raws) - first))]
-            for index in wanted:
-                raws[index] = mark_chat(raws[index], self.marks.ttl)
-        return _fields(raws, tools=tools_as(self.tools, "openai_chat"))
+        first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
+        if self.marks is not None and (self.marks.breakpoints or self.marks.in_chat):
+            put = with_breakpoints if self.marks.breakpoints else with_chat_marks
+            raws = put(raws, first=first, marks=self.marks, seams=self._seams("openai_chat", len(raws)))
+        fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"))
+        return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
     def _read_as(self, format: Format) -> list[Message]:
         return reread(self.messages, assumed=self.assumed, format=self.told or format)
+
+    def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
+        """Return the system prompt and the messages as Anthropic wants them: apart."""
+        if self.told == "openai_chat":
+            return _system_apart(self.system, messages)
+        return self.system, list(messages)
+
+    def _with_system(self, messages: list[Message]) -> list[Message]:
+        return messages if self.system in _NOTHING else [_system_message(self.system), *messages]
+
+    def _seams(self, format: Format, count: int) -> Seams:
+        """Return the seams as places among the `count` encoded messages, of which there may be more or fewer."""
+        if count == len(self.messages) or self.seams == NOWHERE:
+            return self.seams
+        messages = self._read_as(format)
+
+        def place(at: int) -> int:
+            before = messages[: at + 1]
+            if format == "openai_chat":
+                return len(encode_messages(self._with_system(before), format)) - 1
+            left_out = sent_from(self._split(messages)[1])
+            return len(encode_messages(self._split(before)[1][left_out:], format)) - 1
+
+        return self.seams.moved(place)
 
 
 def _fields(raws: Sequence[bytes], **others: bytes) -> dict[str, Any]:
@@ -86,20 +108,10 @@ def _fields(raws: Sequence[bytes], **others: bytes) -> dict[str, Any]:
     }
 
 
-def _with_marks_left(raws: Sequence[bytes], system: bytes, tools: bytes) -> list[bytes]:
-    """Return messages with the client's own marks, less the first ones if a repeated message made them too many."""
-    over = sum(part.count(_MARK) for part in (system, tools, *raws)) - _MOST_MARKS
-    kept: list[bytes] = []
-    for raw in raws:
-        kept.append(unmark_message(raw) if over > 0 else raw)
-        over -= raw.count(_MARK)
-    return kept
-
-
 def _system_apart(system: bytes, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
     """Return the system prompt of a chat conversation and the messages without it."""
-    told = [message.text for message in messages if message.role in {"system", "developer"}]
-    others = [message for message in messages if message.role not in {"system", "developer"}]
+    told = [message.text for message in messages if message.role in _INSTRUCTIONS]
+    others = [message for message in messages if message.role not in _INSTRUCTIONS]
     if system and told:
         told.insert(0, _text_of(system))
     return (write_json("\n\n".join(told)) if told else system), others

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from lowwater.assemble.cache_key import cache_key_for
 from lowwater.assemble.legal import mend
-from lowwater.assemble.marks import Marks, marks_for
+from lowwater.assemble.seams import seams_of
 from lowwater.decide.explain import explain
+from lowwater.decide.threshold import should_compress
 from lowwater.engine import rewinding
+from lowwater.engine.caching import marks_of
 from lowwater.engine.commit import Acted
 from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.recall import Recalled, recall
@@ -16,18 +19,21 @@ from lowwater.engine.rewinding import Checkpoint
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import Route, State
-from lowwater.engine.turn import Prepared, compress, record
+from lowwater.engine.turn import Prepared, compress, deliberate, record
 from lowwater.errors import BadInput
 from lowwater.values.decision import Decision
 from lowwater.values.entries import Opened
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
+from lowwater.values.summaries import Riding
+from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
 from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
-from lowwater.wiring.brought import Brought, read_messages, written_messages
+from lowwater.wiring.brought import Brought, format_of, read_messages, written_messages
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.kept import Kept
+from lowwater.wiring.last_sent import LastSent
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
@@ -46,7 +52,8 @@ class Session:
         self._setup = setup
         self._outside = outside
         self._kept = Kept(_opened(route, setup, outside))
-        self._turns = Turns(name, self._kept, setup, outside)
+        self._last_sent: LastSent | None = None
+        self._turns = Turns(name, self._kept, setup, outside, riding=self._riding)
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
@@ -115,6 +122,20 @@ class Session:
             thinking=thinking,
         )
         return self._request(await self._turns.atake(brought.turn), brought)
+
+    def deliberate(self) -> Decision:
+        """Return what would be decided before a call now, without doing it; `explain` tells why."""
+        self._kept.change(lambda state: deliberate(state, self._setup, self._at()))
+        decision = self.decision
+        assert decision is not None
+        return decision
+
+    def should_compress(self, tokens: int | None = None) -> bool:
+        """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
+        windows = self._outside.windows
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        enabled = setup.settings.compression.enabled
+        return enabled and should_compress(tokens, limits_for(state, setup), known=state.prompt)
 
     def record(self, response: object) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes."""
@@ -206,7 +227,13 @@ class Session:
         decision = self.decision
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        return explain(decision, scale=self.scale)
+        state = self._kept.state
+        return explain(decision, scale=self.scale, market=state.market, rejected=state.rejected)
+
+    def expected_usage(self) -> Usage:
+        """Return what the provider should bill for the input of the request prepared last; nothing if none is."""
+        call = self._kept.state.call
+        return Usage() if call is None else call.expected
 
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
@@ -217,7 +244,8 @@ class Session:
             state,
             limits_for(state, setup),
             policy=setup.policy.name,
-            marks=self._marks(state),
+            marks=marks_of(state, setup),
+            levels=setup.settings.output.warning_levels,
         )
 
     def reset(self) -> None:
@@ -226,20 +254,25 @@ class Session:
 
     def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
         state = prepared.state
-        return PreparedRequest(
+        request = PreparedRequest(
             messages=prepared.messages,
             told=state.format,
             assumed=state.assumed,
             system=state.ledger.view.system,
             tools=state.ledger.view.tools,
             thinking=b"" if brought.thinking is None else write_json(brought.thinking),
-            marks=self._marks(state),
+            marks=marks_of(state, self._setup),
+            seams=seams_of(state.ledger, prepared.messages),
+            cache_key=cache_key_for(state.model, session=self.name),
             tokens=state.prompt,
             decision=state.decision,
         )
+        self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
+        return request
 
-    def _marks(self, state: State) -> Marks | None:
-        return marks_for(state.model, name=state.route.model, ttl=self._setup.settings.model.cache_ttl)
+    def _riding(self) -> Riding | None:
+        state, last = self._kept.state, self._last_sent
+        return None if last is None else last.riding(state, format_of(state))
 
     def _base_url(self, model: str) -> str:
         return next((route.base_url for route in self._setup.routes if route.model == model), "")

@@ -3,8 +3,11 @@
 from msgspec import Struct
 
 from lowwater.assemble.marks import Marks
+from lowwater.decide.money import money
+from lowwater.decide.warnings import Level, level_of
 from lowwater.engine.state import State, Totals
 from lowwater.values.limits import Limits
+from lowwater.values.settings import WarningLevels
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -15,6 +18,8 @@ class Status(Struct, frozen=True, kw_only=True):
     policy: str
     prompt: int
     threshold: int
+    level: Level | None
+    """The most urgent warning level that the prompt has reached."""
     wall: int
     context: int
     messages: int
@@ -32,12 +37,15 @@ class Status(Struct, frozen=True, kw_only=True):
         lines = [
             f"{self.session} · {self.model} · {self.policy}",
             f"prompt {self.prompt:,} of {self.threshold:,} tokens to the threshold ({percent:.0f} %), "
-            f"wall {self.wall:,}, context {self.context:,}",
+            + (f"level {self.level}, " if self.level else "")
+            + f"wall {self.wall:,}, context {self.context:,}",
             f"view {self.messages:,} of {self.history:,} messages; {self.compaction_count} compactions"
             + (f", the last by {self.last_mode}" if self.last_mode else "")
             + f"; {used.reclaimed:,} tokens reclaimed, {used.summaries} summaries",
             f"prompt caching: {self.caching}",
         ]
+        if used.turns or used.summary_cost != 0:
+            lines.append(_cost(used))
         if used.turns:
             cached = used.cache_read / used.prompt if used.prompt else 0
             lines.append(
@@ -46,7 +54,17 @@ class Status(Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-def status_of(name: str, state: State, limits: Limits, *, policy: str, marks: Marks | None) -> Status:
+def _cost(used: Totals) -> str:
+    """Say what was paid so far; a sum with an unknown price in it is none."""
+    if used.cost is None:
+        return "cost so far unknown: the price of a call was not known"
+    summaries = f" (summaries {money(used.summary_cost, 'usd')})" if used.summary_cost else ""
+    return f"cost so far {money(used.cost, 'usd')}{summaries}"
+
+
+def status_of(
+    name: str, state: State, limits: Limits, *, policy: str, marks: Marks | None, levels: WarningLevels
+) -> Status:
     """Return the status of a session."""
     automatic = "automatic" if state.model.cache.ttl or state.model.cache.matching else "off"
     return Status(
@@ -55,6 +73,7 @@ def status_of(name: str, state: State, limits: Limits, *, policy: str, marks: Ma
         policy=policy,
         prompt=state.prompt,
         threshold=limits.threshold,
+        level=level_of(levels, state.prompt, limits.threshold),
         wall=limits.wall,
         context=limits.context,
         messages=len(state.ledger.view.items),

@@ -17,6 +17,7 @@ from lowwater.engine.timing import timed
 from lowwater.engine.turn import Prepared
 from lowwater.observe.sinks import tell
 from lowwater.observe.usage_warnings import tell_warning
+from lowwater.values.summaries import Riding
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
 
@@ -29,7 +30,16 @@ _ATTEMPTS = 3
 class Turns:
     """The turns of one session."""
 
-    def __init__(self, session: str, kept: Kept, setup: Setup, outside: Outside) -> None:
+    def __init__(
+        self,
+        session: str,
+        kept: Kept,
+        setup: Setup,
+        outside: Outside,
+        *,
+        riding: Callable[[], Riding | None],
+    ) -> None:
+        self._riding = riding
         self._session = session
         self._kept = kept
         self._setup = setup
@@ -51,7 +61,7 @@ class Turns:
             return await self._driver().adrive(self._steps(turn), self._outside.summarizers)
 
     def _driver(self) -> Driver:
-        return Driver(deadline=self._outside.deadline, clock=self._outside.clock)
+        return Driver(deadline=self._outside.deadline, clock=self._outside.clock, riding=self._riding)
 
     def _steps(self, turn: Turn[T]) -> Generator[Summarize, Outcome, T]:
         """Run the turn on the state as it is, and again if that has changed meanwhile; the last time nobody is asked."""

@@ -4,25 +4,81 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from lowwater.compact.summary.phrases import key_words, sentences
+from lowwater.compact.summary.phrases import flat, key_words, sentences
 
 _MOST = 10
 """Constraints taken from one message; more than that is a document, which is better recalled."""
 _CONSTRAINT = re.compile(
-    r"""(?<!\bI\ )(?<!\bwe\ )(?<!\bthey\ )\b(?:do\ not|don'?t)\b(?!\ (?:know|see|think|understand|get\ it))
-    | \bdon'?t\ (?:want|need)\b | \b(?:do|does)\ not\ (?:want|need)\b | \bnever\b(?!\ (?:mind|seen|heard)) | \balways\b
-    | \bmust\b | \b(?:should|shall)(?:n't|\ not)\b | \bprefer(?:ably|s|red)?\b | \binstead\ of\b | \brather\ than\b
-    | \bmake\ sure\b | \bensure\b | \bavoid\b | \bno\ need\b | \bnot\ allowed\b | \bforbid\w*\b | \bstick\ (?:to|with)\b
-    | \bonly\ (?:use|touch|change|edit|run|do|the|in|on|when|if|for|after|with)\b
-    | \b(?:use|keep|change|edit|touch|run)\s+only\b | \bwithout\ (?:\w+ing|any|a|the|changing)\b
-    | \buse\s+[^\s.]+(?:\s[^\s.]+)?\s+instead\b | \bkeep\b.{0,40}\b(?:as\ is|unchanged|compatib\w+)
-    | \bbackwards?[ -]compatib | \bfrom\ now\ on\b | \bthroughout\b | \bat\ all\ times\b | \bunder\ no\ circumstances\b
-    | \bas\ long\ as\b
-    | 不要|必须|請勿|请勿|只能|不能|不得|禁止|务必|必須|しないで|必ず|使わないで|하지\s?마|반드시|금지
-    | \bnicht\b.{0,40}\b(?:darf|dürfen|soll)|\bimmer\b|\bniemals\b
-    | \bne\ \w+\ pas\b|\btoujours\b|\bjamais\b | \bnunca\b|\bsiempre\b""",
+    r"""\b(?:
+      (?<!\bI\ )(?<!\bwe\ )(?<!\bthey\ )(?:do\ not|don'?t)\b(?!\ (?:know|see|think|understand|get\ it))
+    | don'?t\ (?:want|need)\b | (?:do|does)\ not\ (?:want|need)\b | never\b(?!\ (?:mind|seen|heard)) | always\b
+    | must\b | (?:should|shall)(?:n't|\ not)\b | prefer(?:ably|s|red)?\b | instead\ of\b | rather\ than\b
+    | make\ sure\b | ensure\b | avoid\b | no\ need\b | not\ allowed\b | forbid\w*\b | stick\ (?:to|with)\b
+    | only\ (?:use|touch|change|edit|run|do|the|in|on|when|if|for|after|with)\b
+    | (?:use|keep|change|edit|touch|run)\s+only\b | without\ (?:\w+ing|any|a|the|changing)\b
+    | use\s+[^\s.]+(?:\s[^\s.]+)?\s+instead\b | keep\b.{0,40}\b(?:as\ is|unchanged|compatib\w+)
+    | backwards?[ -]compatib | from\ now\ on\b | throughout\b | at\ all\ times\b | under\ no\ circumstances\b
+    | as\ long\ as\b | nicht\b.{0,40}\b(?:darf|dürfen|soll) | immer\b | niemals\b
+    | ne\ \w+\ pas\b | toujours\b | jamais\b | nunca\b | siempre\b
+    ) | 不要|必须|請勿|请勿|只能|不能|不得|禁止|务必|必須|しないで|必ず|使わないで|하지\s?마|반드시|금지""",
     re.VERBOSE | re.IGNORECASE,
 )
+_HINTS = (
+    *(
+        "do not",
+        "does not",
+        "n't",
+        "dont",
+        "never",
+        "always",
+        "must",
+        "should not",
+        "shall not",
+        "prefer",
+        "instead",
+    ),
+    *(
+        "rather than",
+        "make sure",
+        "ensure",
+        "avoid",
+        "no need",
+        "not allowed",
+        "forbid",
+        "stick to",
+        "stick with",
+    ),
+    *(
+        "only",
+        "without",
+        "keep",
+        "compatib",
+        "from now on",
+        "throughout",
+        "at all times",
+        "under no",
+        "as long as",
+    ),
+    *("immer", "niemals", "nicht", " pas", "toujours", "jamais", "nunca", "siempre"),
+    *(
+        "不要",
+        "必须",
+        "請勿",
+        "请勿",
+        "只能",
+        "不能",
+        "不得",
+        "禁止",
+        "务必",
+        "必須",
+        "しないで",
+        "必ず",
+        "使わないで",
+    ),
+    *("하지", "반드시", "금지"),
+)
+"""Every constraint has one of these in it, and most of what users say has none."""
+_ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())
 _DEBRIS = re.compile(
     r"^\+|^[\w./-]+:\d+|^\s*(?:at |\$ |> |\d{4}-\d\d-\d\d)|[{;]\s*$|=>|\\n|^\W+$|^[A-Z]+ \d+"
 )
@@ -36,13 +92,22 @@ _QUESTION = re.compile(r"[?？]\s*$|[?？]\s*\n|か。\s*$", re.MULTILINE)
 
 def constraints_in(text: str) -> Iterator[str]:
     """Yield the sentences in which a user says what must, must not or should preferably be done."""
+    if not _hints_at_constraints(text):
+        return iter(())
     return islice((sentence for sentence in sentences(text) if _binds(sentence)), _MOST)
 
 
+def _hints_at_constraints(text: str) -> bool:
+    """Tell quickly whether a text may hold a constraint; marks inside of words would hide it."""
+    plain = flat(text.casefold())
+    hints = _ASCII_HINTS if plain.isascii() else _HINTS
+    return any(hint in plain for hint in hints) or "**" in text or "__" in text
+
+
 def _binds(sentence: str) -> bool:
-    if not 8 <= len(sentence) <= 600 or sentence.endswith(("?", "？")) or _DEBRIS.search(sentence):
+    if not 8 <= len(sentence) <= 600 or sentence.endswith(("?", "？")):
         return False
-    return _CONSTRAINT.search(sentence) is not None
+    return _CONSTRAINT.search(sentence) is not None and _DEBRIS.search(sentence) is None
 
 
 def is_question(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Reading shell commands: what was run, without the plumbing around it, and what for."""
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from lowwater.compact.summary.phrases import flat
@@ -86,6 +87,16 @@ def bare(command: str) -> str:
             break
         line = shorter
     return flat(line)
+
+
+def aim_of(step: Step) -> Purpose:
+    """Return what a step's command is for; a step without one has no purpose of its own."""
+    return _aim_of(command_of(step).strip()[:_READ]) if step.kind == "shell" else "other"
+
+
+@lru_cache(maxsize=512)
+def _aim_of(command: str) -> Purpose:
+    return purpose(bare(command))
 
 
 def purpose(command: str) -> Purpose:

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lowwater.compact.summary.asking import constraints_in
+from lowwater.compact.summary.naming import Named, Naming
 from lowwater.compact.summary.phrases import clip, flat, key_words, words
 from lowwater.compact.summary.story import Step, Story, story_of
 from lowwater.compact.summary.template import Section, parse
-from lowwater.compact.summary.trouble import compared, error_lines, same_error
-from lowwater.values.references import references
-from lowwater.values.summaries import Critical, CriticalKind, SummaryRequest
+from lowwater.compact.summary.trouble import compared, errors_in
+from lowwater.values.summaries import Critical, SummaryRequest
 
 _ASK_READ = 300
 """Characters of a user message that say what is asked; what follows is detail or pasted."""
@@ -25,9 +25,6 @@ _CONTENT = frozenset(
 )
 _ENOUGH = 0.6
 """Share of an ask's key words that must be there."""
-_MONSTER = re.compile(r"\S{300,}")
-"""Encoded data: no name, and slow to search."""
-_PROSE_SLASH = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)")
 
 
 def critical_references(request: SummaryRequest) -> tuple[Critical, ...]:
@@ -41,13 +38,19 @@ def critical_references(request: SummaryRequest) -> tuple[Critical, ...]:
 
 def references_of(story: Story, previous: str = "") -> tuple[Critical, ...]:
     """Return the critical references of a story and of the summary before it."""
+    naming = Naming()
     found: dict[tuple[str, str], Critical] = {}
-    for reference in (*_of_the_user(story), *_of_errors(story), *_of_previous(previous), *_named(story)):
+    for reference in (
+        *_of_the_user(story, naming),
+        *_of_errors(story),
+        *_of_previous(previous, naming),
+        *_named(story, naming),
+    ):
         found.setdefault((reference.kind, reference.text), reference)
     return tuple(found.values())
 
 
-def _of_the_user(story: Story) -> Iterator[Critical]:
+def _of_the_user(story: Story, naming: Naming) -> Iterator[Critical]:
     for episode in story.episodes:
         asked = episode.ask[:_ASK_READ]
         carried = key_words(asked)
@@ -57,17 +60,19 @@ def _of_the_user(story: Story) -> Iterator[Critical]:
         for sentence in constraints_in(episode.ask):
             yield Critical(kind="forbidden", text=clip(sentence, 200), words=key_words(sentence[:_ASK_READ]))
     for episode in story.episodes:
-        for kind, text in named_in(episode.ask[:_ASK_NAMED]):
+        for kind, text in naming.named_in(episode.ask[:_ASK_NAMED]):
             if kind != "value":
                 yield Critical(kind=kind, text=text)
 
 
 def _of_errors(story: Story) -> Iterator[Critical]:
-    lines = {same_error(line): compared(line) for step in story.steps for line in error_lines(step)}
-    return (Critical(kind="error", text=text) for text in lines.values())
+    lines: dict[str, str] = {}
+    for step in story.steps:
+        lines |= errors_in(step)
+    return (Critical(kind="error", text=compared(line)) for line in lines.values())
 
 
-def _of_previous(previous: str) -> Iterator[Critical]:
+def _of_previous(previous: str, naming: Naming) -> Iterator[Critical]:
     if not previous:
         return
     before = parse(previous)
@@ -75,43 +80,31 @@ def _of_previous(previous: str) -> Iterator[Critical]:
         if carried := key_words(item):
             yield Critical(kind="forbidden", text=clip(item, 200), words=carried)
     for item in before.of(Section.FILES):
-        yield from (Critical(kind="path", text=text) for kind, text in named_in(item) if kind == "path")
+        yield from (
+            Critical(kind="path", text=text) for kind, text in naming.named_in(item) if kind == "path"
+        )
 
 
-def _named(story: Story) -> Iterator[Critical]:
+def _named(story: Story, naming: Naming) -> Iterator[Critical]:
     """Yield what the assistant named, most often named first."""
-    times: Counter[tuple[CriticalKind, str]] = Counter()
+    named: list[Named] = []
     for statement in story.statements:
-        times.update(named_in(statement.text))
+        named += naming.named_in(statement.text)
+    told: dict[str, list[Named]] = {}
     for step in story.steps:
-        times.update(pair for pair in named_by(step) if pair[0] != "value")
-    for (kind, text), _ in sorted(times.items(), key=lambda pair: -pair[1]):
+        for text in _told_by(step):
+            if text not in told:
+                told[text] = [pair for pair in naming.named_in(text) if pair[0] != "value"]
+            named += told[text]
+    for (kind, text), _ in sorted(Counter(named).items(), key=lambda pair: -pair[1]):
         yield Critical(kind=kind, text=text)
 
 
-def named_by(step: Step) -> Iterator[tuple[CriticalKind, str]]:
-    """Yield what the arguments of a call name; the content it writes is no name."""
+def _told_by(step: Step) -> Iterator[str]:
+    """Yield the arguments of a call that name things; the content it writes is no name."""
     for name, value in step.arguments.items():
-        if name.lower() in _CONTENT:
-            continue
-        if isinstance(value, str):
-            yield from named_in(value[:_ARGUMENT_READ])
-
-
-def named_in(text: str) -> Iterator[tuple[CriticalKind, str]]:
-    """Yield the paths, identifiers and values that a text names, repeated ones too."""
-    for reference in references(_MONSTER.sub(" ", text)):
-        match reference.kind:
-            case "path" if "." in reference.text or not _PROSE_SLASH.fullmatch(reference.text):
-                yield "path", reference.text
-            case "identifier" if len(reference.text) > 3:
-                yield "identifier", reference.text
-            case "number":
-                yield "value", reference.text
-            case "quote" if len(reference.text) <= 60:
-                yield "value", flat(reference.text)
-            case _:
-                pass
+        if isinstance(value, str) and name.lower() not in _CONTENT:
+            yield value[:_ARGUMENT_READ]
 
 
 class Kept:
@@ -121,6 +114,8 @@ class Kept:
         self._text = flat(text)
         self._words = words(text)
         self._pieces = set(_PIECE.findall(self._text))
+        self._runs = set(_RUN.findall(self._text))
+        self._looked_for: dict[str, bool] = {}
 
     def has(self, reference: Critical) -> bool:
         """Tell whether the text still says what the reference stands for."""
@@ -131,14 +126,26 @@ class Kept:
             case "path":
                 return self._has_path(reference.text)
             case "error":
-                return flat(reference.text) in self._text
+                return self._says(flat(reference.text))
             case _:
                 return self._names(reference.text)
+
+    def _says(self, text: str) -> bool:
+        """A sentence counts wherever it stands; its first and last word may be parts of longer ones."""
+        return self._runs.issuperset(_RUN.findall(text)[1:-1]) and text in self._text
 
     def _names(self, text: str) -> bool:
         """A name counts where it stands by itself, not as part of a longer one."""
         if text in self._pieces:
             return True
+        known = self._looked_for.get(text)
+        if known is None:
+            known = self._looked_for[text] = self._stands_alone(text)
+        return known
+
+    def _stands_alone(self, text: str) -> bool:
+        if not self._runs.issuperset(_RUN.findall(text)):
+            return False
         at = self._text.find(text)
         while at >= 0:
             before, after = self._text[at - 1 : at], self._text[at + len(text) : at + len(text) + 1]
@@ -149,17 +156,19 @@ class Kept:
 
     def _has_path(self, path: str) -> bool:
         """A path counts in one piece, or as a directory and the rest that stand apart."""
-        if self._names(path):
+        if path in self._pieces:
             return True
-        at = path.find("/", 1)
-        while at > 0:
-            if self._names(path[:at]) and self._names(path[at + 1 :]):
-                return True
-            at = path.find("/", at + 1)
-        return False
+        apart = [(path[:at], path[at + 1 :]) for at in range(1, len(path)) if path[at] == "/"]
+        if any(directory in self._pieces and rest in self._pieces for directory, rest in apart):
+            return True
+        return self._names(path) or any(
+            self._names(rest) and self._names(directory) for directory, rest in apart
+        )
 
 
 _PIECE = re.compile(r"[\w@./+-]{0,200}\w")
+_RUN = re.compile(r"\w+")
+"""Where a name stands by itself, so do the words it is made of."""
 
 
 def _is_wordy(character: str) -> bool:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from lowwater.compact.summary.critical import Kept, named_in
+from lowwater.compact.summary.critical import Kept
+from lowwater.compact.summary.naming import Naming
 from lowwater.compact.summary.notes import LAST, Note, Room
 from lowwater.compact.summary.story import Step, Story
 from lowwater.compact.summary.template import Section
@@ -19,6 +20,7 @@ _READ = 20_000
 
 def written_notes(story: Story, text: str, room: Room) -> Iterator[Note]:
     """Yield for each file written to, the newest first, the names in it that `text` does not have, those used most first."""
+    naming = Naming()
     times: dict[str, Counter[Critical]] = {}
     for step in story.steps:
         if step.kind != "write" or step.failed:
@@ -26,7 +28,9 @@ def written_notes(story: Story, text: str, room: Room) -> Iterator[Note]:
         path = path_of(step.call).rpartition("/")[2] or step.call.name
         names = times.pop(path, Counter[Critical]())
         for value in _texts(step):
-            names.update(Critical(kind=kind, text=name) for kind, name in named_in(value) if kind != "value")
+            names.update(
+                Critical(kind=kind, text=name) for kind, name in naming.named_in(value) if kind != "value"
+            )
         times[path] = names
     kept, listed = Kept(text), set[Critical]()
     for path in reversed(times):

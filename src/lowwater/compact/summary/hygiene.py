@@ -41,7 +41,7 @@ _RUNS_OF_BLANK_LINES = re.compile(r"\n\s*\n+")
 
 def plain(text: str) -> str:
     """Return `text` without terminal codes and other control characters."""
-    if text.isprintable():
+    if text.isprintable() or text.replace("\n", " ").replace("\t", " ").isprintable():
         return text
     return _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 

@@ -82,10 +82,10 @@ def words(text: str) -> set[str]:
     """Return the words of `text` in lower case; scripts without blanks give pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(text):
-        if _IS_CJK.match(word):
-            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-        else:
+        if word.isascii() or not _IS_CJK.match(word):
             found.add(word.lower())
+        else:
+            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
     return found
 
 

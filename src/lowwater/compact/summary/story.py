@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from lowwater.compact.summary.hygiene import said
 from lowwater.values.message import Message
-from lowwater.values.parts import ToolCall
+from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
 from lowwater.values.summaries import SummaryRequest
-from lowwater.values.tools import ToolClass, arguments_of, classify, subject_of
+from lowwater.values.tools import ToolClass, arguments_of, classify, subject_in
 
 _EXIT = re.compile(
     r"""(?:^|\n)\s*(?:Error:\ )?
@@ -29,7 +29,7 @@ _RUNNING = re.compile(r"session ID (\d+)")
 _FAILING = re.compile(r"\A\s*(?:<tool_use_error>|Error\b|error:|Exit code [1-9]|Traceback )")
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class Step(Struct, frozen=True, kw_only=True, gc=False):
     """One tool call and what came of it; `number` is that of the message with the call."""
 
     number: int
@@ -44,7 +44,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Whether the user did not let it happen."""
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class Statement(Struct, frozen=True, kw_only=True, gc=False):
     """What the assistant said; `closes` if no tool call came with it."""
 
     number: int
@@ -105,18 +105,30 @@ def story_of(request: SummaryRequest) -> Story:
     now = _Open(0, "")
     episodes = [now]
     for number, message in zip(numbers, request.messages, strict=True):
-        text = said(message.text) if message.role in {"user", "assistant"} else ""
-        if message.role == "user" and text:
-            now = _Open(number, text)
-            episodes.append(now)
-        elif message.role == "assistant":
+        if message.role not in {"user", "assistant"}:
+            continue
+        text = said(_text(message.parts))
+        if message.role == "user":
             if text:
-                now.statements.append(Statement(number=number, text=text, closes=not message.calls))
-            now.steps.extend(reader.step(call, number) for call in message.calls)
-            if words := _words_of_refusal(now.steps[-len(message.calls) :] if message.calls else ()):
-                now = _Open(number, words)
+                now = _Open(number, text)
                 episodes.append(now)
+            continue
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        if text:
+            now.statements.append(Statement(number=number, text=text, closes=not calls))
+        steps = [reader.step(call, number) for call in calls]
+        now.steps += steps
+        if words := _words_of_refusal(steps):
+            now = _Open(number, words)
+            episodes.append(now)
     return Story(episodes=tuple(episode.close() for episode in episodes))
+
+
+def _text(parts: tuple[AnyPart, ...]) -> str:
+    """Return what is text among parts; nearly always that is one."""
+    if len(parts) == 1:
+        return parts[0].text if isinstance(parts[0], Text) else ""
+    return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
 def _words_of_refusal(steps: Iterable[Step]) -> str:
@@ -129,13 +141,18 @@ class _Reader:
     """Pairs calls with results, and polls of a running command with that command."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
-        self._results = {result.call_id: result for message in messages for result in message.results}
+        self._results = {
+            part.call_id: part
+            for message in messages
+            for part in message.parts
+            if isinstance(part, ToolResult)
+        }
         self._running: dict[str, str] = {}
 
     def step(self, call: ToolCall, number: int) -> Step:
         """Return the step of a call."""
         result = self._results.get(call.id)
-        output = result.text if result else ""
+        output = _text(result.parts) if result else ""
         arguments = arguments_of(call)
         kind = _kind(call, arguments)
         subject = self._running.get(str(arguments.get("session_id", "")), "") or _subject(call, arguments)
@@ -164,11 +181,14 @@ def _kind(call: ToolCall, arguments: dict[str, object]) -> ToolClass:
 
 def _subject(call: ToolCall, arguments: dict[str, object]) -> str:
     code = arguments.get("code")
-    return code if isinstance(code, str) and code.strip() else subject_of(call)
+    if isinstance(code, str) and code.strip():
+        return code
+    return subject_in(arguments) or call.arguments.strip()
 
 
 def _says_failed(output: str) -> bool:
-    exit_line = _EXIT.search(output[:400]) or _EXIT.search(output[-200:])
-    if exit_line:
-        return exit_line[1] != "0"
-    return bool(_FAILING.match(output[:200]))
+    """Tell whether an output begins or ends with the words of a failure."""
+    for end in (output[:400], output[-200:]):
+        if "xit" in end and (exit_line := _EXIT.search(end)):
+            return exit_line[1] != "0"
+    return bool(_FAILING.match(output, 0, 200))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from lowwater.compact.summary.critical import named_in
+from lowwater.compact.summary.naming import named_in
 from lowwater.compact.summary.phrases import clip, sentences
 from lowwater.compact.summary.story import Statement
 

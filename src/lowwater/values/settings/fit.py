@@ -95,6 +95,8 @@ class _Fitter:
                     return self._text(value, option, inside)
                 case inspect.LiteralType() if value in option.values:
                     return value
+                case inspect.VarTupleType() if isinstance(value, list | tuple):
+                    return self._list(value, option, inside)
                 case inspect.NoneType() if value is None:
                     return value
                 case _:

@@ -8,7 +8,15 @@ from lowwater.errors import BadSetting
 from lowwater.values.settings.fit import fit_fields
 
 Policy = Literal[
-    "never", "threshold", "summary-only", "prune-naive", "runway", "guarded", "hygiene", "hermes-classic"
+    "rent-or-buy",
+    "never",
+    "threshold",
+    "summary-only",
+    "prune-naive",
+    "runway",
+    "guarded",
+    "hygiene",
+    "hermes-classic",
 ]
 CacheTtl = Literal["5m", "1h", "auto"]
 
@@ -32,7 +40,9 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
     """When a conversation is compacted, what is protected, and how long a summary may be."""
 
     enabled: Annotated[bool, Meta(description="Compact at all; false stops every layer.")] = True
-    policy: Annotated[Policy, Meta(description="The rule that decides when to compact, and how.")] = "runway"
+    policy: Annotated[Policy, Meta(description="The rule that decides when to compact, and how.")] = (
+        "rent-or-buy"
+    )
     threshold: Annotated[
         Share | Literal["auto"],
         Meta(
@@ -85,12 +95,19 @@ class ToolResultSettings(Section, frozen=True, kw_only=True, forbid_unknown_fiel
     """What happens to the outputs of tools: which are kept, which are shortened, what stands in their place."""
 
     elide_limit_chars: Annotated[
-        Count, Meta(description="Results up to this many characters are never elided.")
-    ] = 600
+        Count | None,
+        Meta(
+            description="Results up to this many characters are never elided; "
+            "null: as the policy has it, 200 in the seed presets and 600 elsewhere."
+        ),
+    ] = None
     never_prune: Annotated[
-        tuple[Word, ...],
-        Meta(description="Tools, by name or class, whose results are never elided or shortened."),
-    ] = ("clarify", "memory", "skill_view", "todo")
+        tuple[Word, ...] | None,
+        Meta(
+            description="Tools, by name or class, whose results are never elided or shortened; "
+            "null: as the policy has it, clarify, memory, skill_view, todo and in the seed presets read_file."
+        ),
+    ] = None
     digest_ratio: Annotated[
         Share,
         Meta(description="Size of a placeholder's digest as a share of the elided result; 0: no digest."),

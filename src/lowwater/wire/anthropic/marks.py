@@ -14,6 +14,27 @@ class _Block(Struct):
     text: str | None = None
 
 
+class _Tool(Struct):
+    defer_loading: bool | None = None
+
+
+class _Content(Struct):
+    content: str | list[Raw] | None = None
+    tool_calls: list[Raw] | None = None
+
+
+def count_blocks(raw: bytes) -> int:
+    """Return how many content blocks a message is to the lookback; in the chat format its calls are blocks too."""
+    peek = read_json(raw, _Content)
+    own = len(peek.content) if isinstance(peek.content, list) else int(bool(peek.content))
+    return own + len(peek.tool_calls or ())
+
+
+def carries_mark(raw: bytes) -> bool:
+    """Return whether the message has a block for a mark."""
+    return mark_content(read_fields(raw).get("content", b"null")) is not None
+
+
 def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
     """Return the message with a mark on its last block that may carry one; a message without any stays as it is."""
     fields = read_fields(raw)
@@ -35,6 +56,18 @@ def mark_content(content: bytes, ttl: str = "5m") -> bytes | None:
         if peek.type not in _UNMARKABLE and (peek.type != "text" or peek.text):
             blocks[index] = write_object(read_fields(blocks[index]) | {MARK: mark(ttl)})
             return write_array(blocks)
+    return None
+
+
+def mark_tools(tools: bytes, ttl: str = "5m") -> bytes | None:
+    """Return the tools with a mark on the last one that is loaded at once; None if there is none."""
+    if tools.lstrip()[:1] != b"[":
+        return None
+    offered = [bytes(tool) for tool in read_json(tools, list[Raw])]
+    for index in range(len(offered) - 1, -1, -1):
+        if not read_json(offered[index], _Tool).defer_loading:
+            offered[index] = write_object(read_fields(offered[index]) | {MARK: mark(ttl)})
+            return write_array(offered)
     return None
 
 

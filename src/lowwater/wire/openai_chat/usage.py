@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from lowwater.values.usage import Usage
-from lowwater.wire.usage import Tokens, read_usage
+from lowwater.wire.usage import Report, Tokens, is_standard, read_usage
 
 
 class _Writes(Struct):
@@ -30,6 +30,12 @@ class _Usage(Struct):
     prompt_cache_hit_tokens: Tokens = None
     prompt_cache_miss_tokens: Tokens = None
     cached_tokens: Tokens = None
+
+
+def decode_report(raw: bytes, *, tier: object = None) -> Report:
+    """Return what one request was billed at a service tier, or raise BadInput; it is always a single call."""
+    usage = decode_usage(raw)
+    return Report(usage=usage, list_price=is_standard(tier), prompt=usage.prompt)
 
 
 def decode_usage(raw: bytes) -> Usage:

@@ -1,0 +1,99 @@
+"""What a session knows of its provider's cache: the call that is under way, the belief, and what usage corrects."""
+
+from msgspec.structs import replace
+
+from lowwater.assemble.marks import Marks, marks_for, place_marks
+from lowwater.assemble.seams import seams_of
+from lowwater.economics.after_call import after_call
+from lowwater.economics.belief import expected_usage, warmth
+from lowwater.economics.lifetimes import Lifetime as Kept
+from lowwater.economics.lifetimes import settle_ttl
+from lowwater.economics.stand_in import with_prices
+from lowwater.economics.warmth import Warmth
+from lowwater.engine.laying import PREAMBLE, lay_out
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import Call, State
+from lowwater.values.layout import Layout, Lifetime
+from lowwater.values.response import Response
+
+_REMEMBERED_GAPS = 50
+
+
+def marks_of(state: State, setup: Setup) -> Marks | None:
+    """Return what the provider of the model in use takes as cache marks; None if it takes none."""
+    asked = setup.settings.model.cache_ttl
+    lifetime: Kept = _settled(state) if asked == "auto" else "short"
+    return marks_for(state.model, name=state.route.model, ttl=asked, lifetime=lifetime)
+
+
+def lifetime_of(marks: Marks | None) -> Lifetime:
+    """Return the lifetime that marks ask for."""
+    return "long" if marks is not None and marks.ttl == "1h" else "short"
+
+
+def layout_of(state: State, setup: Setup) -> Layout:
+    """Return the next request, if it were sent as the view is now."""
+    marks, view = marks_of(state, setup), state.ledger.view
+    if state.laid is not None and state.laid.view is view and state.laid.layout.total == state.prompt:
+        return state.laid.layout
+    places: dict[int, Lifetime] = {}
+    if marks is not None:
+        messages = view.messages
+        shape = [max(1, len(message.parts)) for message in messages]
+        placed = place_marks(
+            shape,
+            seams=seams_of(state.ledger, messages),
+            most=marks.on_messages,
+            lookback=marks.lookback,
+            carries=lambda at: not (marks.breakpoints and messages[at].role == "assistant"),
+        )
+        places = dict.fromkeys((PREAMBLE, *placed), lifetime_of(marks))
+    return lay_out(
+        view, start=state.model.name, prompt=state.prompt, scale=state.calibration.scale, marks=places
+    )
+
+
+def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
+    """Return what of a layout should still be in the cache."""
+    return warmth(state.belief, layout, state.model.cache, at)
+
+
+def calling(state: State, setup: Setup, at: float) -> State:
+    """Return the session with a call under way."""
+    layout = layout_of(state, setup)
+    expected = expected_usage(state.belief, layout, state.model, at)
+    return replace(state, call=Call(at=at, layout=layout, expected=expected, outside=state.outside))
+
+
+def answered(state: State, response: Response) -> State:
+    """Return the session after the call under way: the belief corrected, and rent paid for what lay outside the tail."""
+    call = state.call
+    if call is None:
+        return state
+    gap = () if state.called_at is None else (call.at - state.called_at,)
+    after = after_call(
+        state.belief,
+        call.layout,
+        state.model,
+        call.at,
+        reported=response.usage,
+        miss_reason=response.miss_reason,
+    )
+    prices = with_prices(state.model)[0].prices_at(call.layout.total, call.at)
+    meter = state.meter.left_tail(call.outside)
+    return replace(
+        state,
+        call=None,
+        called_at=call.at,
+        gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
+        belief=after.belief,
+        misjudged=after.error,
+        meter=meter.advance(prices.cache_read) if prices else meter,
+    )
+
+
+def _settled(state: State) -> Kept:
+    """Return the lifetime that the gaps between calls so far make the cheaper one."""
+    prices = with_prices(state.model)[0].prices_at(state.prompt)
+    assert prices is not None
+    return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=round(state.growth))

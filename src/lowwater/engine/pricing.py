@@ -1,0 +1,139 @@
+"""What a change of the view costs at one moment of a session (ECONOMICS).
+
+A price is the next call with the change, less the next call without it: what the cache still finds before the first
+change is read, the rest is written.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lowwater.economics.bill import nano_dollars
+from lowwater.economics.purchase import Purchase, price_of
+from lowwater.economics.rent import Meter
+from lowwater.economics.summary_cost import SummaryCall, SummaryWork, summary_calls
+from lowwater.economics.warmth import Warmth
+from lowwater.values.layout import Layout, Lifetime
+from lowwater.values.market import Bargain, Currency, Market, Warm
+from lowwater.values.model import Model, Prices
+from lowwater.values.situation import scaled
+from lowwater.values.view import Item, Summary
+
+_INSTRUCTION = 400
+"""Tokens of the words that ask for a summary."""
+_SURE = 0.99
+
+
+class Pricing(Struct, frozen=True, kw_only=True):
+    """Everything a price depends on; sizes are the model's tokens."""
+
+    items: Sequence[Item]
+    layout: Layout
+    prompt: int
+    scale: float
+    model: Model
+    """With its prices, or those that stand in for unknown ones."""
+    currency: Currency
+    at: float
+    warmth: Warmth
+    lifetime: Lifetime
+    meter: Meter
+    tail: int
+    """The index of the first item of the tail."""
+    summarizers: tuple[Model | None, ...] = ()
+    """The models that write summaries, by rung: the same one can ride its cached prefix; None where it is not known."""
+
+    @property
+    def prices(self) -> Prices:
+        """What the prompt is billed at as it is."""
+        return self.prices_of(self.prompt)
+
+    @property
+    def hit(self) -> int:
+        """Tokens that the cache should find in the prompt as it is."""
+        return min(self.prompt, self.warmth.expected())
+
+    @property
+    def preamble(self) -> int:
+        """Where the first item starts, in tokens."""
+        return self.layout.blocks[0].tokens
+
+    def prices_of(self, prompt: int) -> Prices:
+        """Return what a prompt of this size is billed at."""
+        prices = self.model.prices_at(prompt, self.at)
+        assert prices is not None, "unknown prices have a stand-in here"
+        return prices
+
+    def starts(self) -> list[int]:
+        """Return the token position at which each item starts, and where the last one ends."""
+        positions, counted = [self.preamble], 0
+        for item in self.items:
+            counted += item.tokens
+            positions.append(self.preamble + scaled(counted, self.scale))
+        return positions
+
+    def rent(self, item: Item, tokens: int) -> int:
+        """Return what carrying so many tokens of an item has cost since it left the tail."""
+        number = item.sources[-1].last if isinstance(item, Summary) else item.number
+        return self.meter.rent(number, tokens)
+
+    def rework(self, chance: float, tokens: int) -> int:
+        """Return what it can be expected to cost that so many tokens are missed with this chance: a call, and a write."""
+        recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
+        return nano_dollars(round(chance * recall))
+
+    def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
+        """Return the price of removing tokens behind the position of the first change."""
+        return price_of(
+            self.prices,
+            self.prices_of(max(0, self.prompt - removes)),
+            prompt=self.prompt,
+            hit=self.hit,
+            hit_after=min(first_changed, self.warmth.expected(first_changed)),
+            removes=removes,
+            summary_cost=summary_cost,
+            lifetime=self.lifetime,
+        )
+
+    def summary_calls(self, *, replaced: int, summary: int) -> list[tuple[SummaryCall, int]]:
+        """Return how each summarizer is asked most cheaply, with its rung, the cheapest first; those it fits into."""
+        work = SummaryWork(
+            prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=_INSTRUCTION, summary=summary
+        )
+        calls: list[tuple[SummaryCall, int]] = []
+        for rung, writer in enumerate(self.summarizers):
+            ways = summary_calls(work, self.model, other=writer or self.model, at=self.at)
+            can_ride = writer is not None and writer.name == self.model.name
+            calls += [(way, rung) for way in ways if can_ride or way.how == "other"]
+        known = [(way, rung) for way, rung in calls if way.cost is not None]
+        return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
+
+    def market(self, bargains: Sequence[Bargain] = ()) -> Market:
+        """Return the market with these on sale, and the bounds that tell whether it is worth asking for any."""
+        middle = scaled(sum(item.tokens for item in self.items[: self.tail]), self.scale)
+        warm = self._warm()
+        return Market(
+            currency=self.currency,
+            warm=warm,
+            hit=self.hit,
+            kept=self.purchase(first_changed=self.prompt, removes=0).cost_kept,
+            bargains=tuple(bargains),
+            most_rent=self.meter.most_rent(middle),
+            least_price=self._least_price(self.preamble + middle) if warm == "warm" else None,
+        )
+
+    def _warm(self) -> Warm:
+        if not self.hit:
+            return "cold"
+        return "warm" if self.warmth.chance >= _SURE else "unsure"
+
+    def _least_price(self, tail: int) -> int | None:
+        """Return what has to be written again whatever is removed: the part of the tail that the cache holds.
+
+        None if something may be written for the first time before the tail, or the prompt is above a cliff: then removing
+        may cost less than nothing.
+        """
+        if self.hit < tail or self.prices != self.prices_of(0):
+            return None
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        return nano_dollars((self.hit - tail) * fresh)

@@ -1,0 +1,98 @@
+"""Putting cache marks on a request's bytes, in each provider's way and never more than it takes."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lowwater.assemble.marks import Marks, place_marks
+from lowwater.assemble.seams import Seams
+from lowwater.wire.anthropic.marks import (
+    carries_mark,
+    count_blocks,
+    mark_content,
+    mark_message,
+    mark_tools,
+    unmark_content,
+    unmark_message,
+)
+from lowwater.wire.openai_chat.marks import break_message, carries_break, unbreak_message
+from lowwater.wire.openai_chat.marks import mark_message as mark_chat_message
+
+MOST_MARKS = 4
+"""What Anthropic's API takes; at OpenAI the server's own mark is one of four."""
+
+_MARK = b'"cache_control"'
+
+
+class Marked(Struct, frozen=True, kw_only=True):
+    """The parts of a request that carry marks."""
+
+    messages: list[bytes]
+    system: bytes
+    tools: bytes
+
+
+def with_marks(raws: Sequence[bytes], system: bytes, tools: bytes, *, marks: Marks, seams: Seams) -> Marked:
+    """Return an Anthropic request with our marks instead of the client's.
+
+    The mark before the messages stands on the system prompt, which covers the tools too; on the last tool where there is
+    no system prompt, or one that keeps changing.
+    """
+    bare, system, tools = [unmark_message(raw) for raw in raws], unmark_content(system), unmark_content(tools)
+    marked_system = mark_content(system, marks.ttl)
+    marked_tools = mark_tools(tools, marks.ttl) if marked_system is None or seams.system_moves else None
+    places = place_marks(
+        [count_blocks(raw) for raw in bare],
+        seams=seams,
+        most=MOST_MARKS - (marked_system is not None or marked_tools is not None),
+        lookback=marks.lookback,
+        carries=lambda at: carries_mark(bare[at]),
+    )
+    for at in places:
+        bare[at] = mark_message(bare[at], marks.ttl)
+    if marked_tools is not None:
+        return Marked(messages=bare, system=system, tools=marked_tools)
+    return Marked(messages=bare, system=marked_system or system, tools=tools)
+
+
+def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+    """Return chat messages with Anthropic's marks; the first `first` are the system prompt."""
+    bare = [unmark_message(raw) for raw in raws]
+    places = place_marks(
+        [count_blocks(raw) for raw in bare[first:]],
+        seams=seams.moved(lambda at: at - first),
+        most=marks.on_messages,
+        lookback=marks.lookback,
+    )
+    for at in (*range(first), *(first + place for place in places)):
+        bare[at] = mark_chat_message(bare[at], marks.ttl)
+    return bare
+
+
+def with_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+    """Return chat messages with OpenAI's breakpoints: one on the system prompt, the others on messages, three in all.
+
+    The fourth is the server's own. Stored ones are found without a mark at their place, so that none is spent on that.
+    """
+    bare = [unbreak_message(raw) for raw in raws]
+    preamble = [at for at in range(first) if carries_break(bare[at])]
+    places = place_marks(
+        [count_blocks(raw) for raw in bare[first:]],
+        seams=seams.moved(lambda at: at - first),
+        most=marks.on_messages + 1 - len(preamble),
+        lookback=marks.lookback,
+        carries=lambda at: carries_break(bare[first + at]),
+    )
+    for at in (*preamble, *(first + place for place in places)):
+        bare[at] = break_message(bare[at])
+    return bare
+
+
+def with_marks_left(raws: Sequence[bytes], system: bytes, tools: bytes) -> list[bytes]:
+    """Return messages with the client's own marks, less the first ones if a repeated message made them too many."""
+    over = sum(part.count(_MARK) for part in (system, tools, *raws)) - MOST_MARKS
+    kept: list[bytes] = []
+    for raw in raws:
+        kept.append(unmark_message(raw) if over > 0 else raw)
+        over -= raw.count(_MARK)
+    return kept

@@ -1,0 +1,39 @@
+"""Who writes summaries: objects of the user's, or models by name."""
+
+from collections.abc import Sequence
+
+from lowwater.errors import BadSetting
+from lowwater.load.registry import load_registry
+from lowwater.ports import AsyncSummarizer, Summarizer
+from lowwater.send.summarizer import ModelSummarizer
+from lowwater.values.model import Model
+from lowwater.values.registry import Registry
+from lowwater.values.settings import Settings
+from lowwater.wiring.counting import counter_for
+
+Writer = Summarizer | AsyncSummarizer | str
+"""A summarizer, or the name of a model that is asked at its provider's own URL."""
+
+
+def summarizers_for(
+    given: Writer | Sequence[Writer], settings: Settings
+) -> tuple[Summarizer | AsyncSummarizer, ...]:
+    """Return the summarizers that were given, or else the one whose model the settings name."""
+    named = settings.compression.summary_model
+    writers = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
+    return tuple(_writer(each) for each in writers or ((named,) if named else ()))
+
+
+def model_of(summarizer: Summarizer | AsyncSummarizer, registry: Registry) -> Model | None:
+    """Return the model a summarizer asks, if it says which."""
+    name = getattr(summarizer, "model", None)
+    return registry.find(name) if isinstance(name, str) and name else None
+
+
+def _writer(given: Writer) -> Summarizer | AsyncSummarizer:
+    if isinstance(given, str):
+        context = load_registry().find(given).context_length
+        return ModelSummarizer(model=given, context_length=context, tokenizer=counter_for(given))
+    if not callable(getattr(given, "summarize", None)):
+        raise BadSetting(f"a {type(given).__name__} is no summarizer: it needs a method `summarize`")
+    return given

@@ -1,0 +1,46 @@
+"""At a cliff the whole request costs more: what can be brought below it is (ECONOMICS, overrides)."""
+
+import pytest
+
+from lowwater.decide.overrides import decide
+from lowwater.decide.policies import POLICIES
+from lowwater.decide.settled import is_settled
+from lowwater.testing.situations import offer, situation
+from lowwater.values.decision import Compact, Decision
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Situation
+
+CLIFF = 200_001
+AVOIDING = [policy.name for policy in POLICIES if policy.avoids_cliffs]
+
+
+def at(prompt: int, removes: int = 90_000) -> Situation:
+    return situation(prompt, offer("elide", removes), context=1_000_000, cliff=CLIFF)
+
+
+def decided(now: Situation, policy: str = "rent-or-buy") -> Decision:
+    return decide(now, Settings(), policy=policy)
+
+
+@pytest.mark.parametrize("policy", AVOIDING)
+def test_every_policy_but_never_stays_below_a_cliff(policy: str) -> None:
+    decision = decided(at(CLIFF), policy)
+    assert isinstance(decision, Compact)
+    assert decision.because.code == "cliff"
+    assert decision.because.facts == {"prompt": CLIFF, "cliff": CLIFF, "expected": CLIFF - 90_000}
+
+
+def test_below_the_cliff_and_under_never_it_is_no_reason() -> None:
+    assert decided(at(CLIFF - 1)).because.code != "cliff"
+    assert decided(at(CLIFF), "never").because.code == "policy-never"
+
+
+def test_what_would_stay_above_the_cliff_is_left_to_the_policy() -> None:
+    assert decided(at(CLIFF + 90_000)).because.code != "cliff"
+
+
+def test_above_a_cliff_the_mechanisms_are_always_asked() -> None:
+    below, above = at(CLIFF - 1), at(CLIFF)
+    keep = decided(below, "never")
+    assert is_settled(keep, below)
+    assert not is_settled(keep, above)

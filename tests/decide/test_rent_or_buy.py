@@ -1,0 +1,94 @@
+"""The policy rent-or-buy: bought when the rent paid reaches the price (ECONOMICS)."""
+
+import pytest
+
+from lowwater.decide.overrides import decide
+from lowwater.testing.situations import bargain, market, offer, situation
+from lowwater.values.decision import Compact, Decision, Keep
+from lowwater.values.market import Bargain, Market
+from lowwater.values.settings import CompressionSettings, Settings
+
+ELIDE, WIDER, SUMMARY = offer("elide", 20_000), offer("elide", 30_000), offer("summarize", 50_000)
+PRICE = 20_000_000
+
+
+def decided(on_sale: Market | None, *, prompt: int = 70_000, settings: Settings | None = None) -> Decision:
+    now = situation(prompt, ELIDE, SUMMARY, market=on_sale)
+    return decide(now, settings or Settings(), policy="rent-or-buy")
+
+
+@pytest.mark.parametrize(("rent", "buys"), [(PRICE - 1, False), (PRICE, True), (PRICE + 1, True)])
+def test_a_plan_is_bought_when_the_rent_paid_reaches_its_price(rent: int, buys: bool) -> None:
+    decision = decided(market(bargain(ELIDE, rent=rent, price=PRICE)))
+    assert isinstance(decision, Compact) is buys
+
+
+def test_a_cold_call_makes_the_price_negative_and_the_same_rule_buys() -> None:
+    decision = decided(market(bargain(ELIDE, rent=0, price=-1), warm="cold"))
+    assert isinstance(decision, Compact)
+    assert decision.because.code == "free-now"
+    assert decision.proposals == (ELIDE,)
+
+
+def test_of_several_that_are_due_the_one_that_leaves_least_is_taken() -> None:
+    on_sale = market(
+        bargain(ELIDE, rent=PRICE + 5, price=PRICE),
+        bargain(WIDER, rent=PRICE + 9, price=PRICE),
+        bargain(SUMMARY, rent=PRICE - 1, price=PRICE),
+    )
+    decision = decided(on_sale)
+    assert isinstance(decision, Compact)
+    assert decision.proposals == (WIDER,)
+
+
+def test_keeping_says_how_many_calls_are_left_at_this_rate() -> None:
+    decision = decided(market(bargain(ELIDE, rent=PRICE - 5_000_000, saves=2_000_000)))
+    assert isinstance(decision, Keep)
+    assert decision.because.facts == {
+        "prompt": 70_000,
+        "removes": 20_000,
+        "rent": "$0.0150",
+        "price": "$0.0200",
+        "warm": "warm",
+        "calls": 3,
+    }
+
+
+def test_without_a_price_amounts_are_told_in_input_tokens_and_never_in_dollars() -> None:
+    decision = decided(market(bargain(ELIDE, rent=5_000_000), currency="tokens"))
+    assert decision.because.facts["rent"] == "5,000 input tokens"
+    assert decision.because.facts["price"] == "20,000 input tokens"
+
+
+@pytest.mark.parametrize(
+    ("plan", "left"),
+    [
+        (bargain(ELIDE, rent=PRICE), 0),
+        (bargain(ELIDE, rent=PRICE - 1, saves=1_000), 1),
+        (bargain(ELIDE, rent=0, saves=PRICE // 10), 10),
+        (bargain(ELIDE, rent=0, saves=0), None),
+    ],
+    ids=["due", "nearly", "ten", "never"],
+)
+def test_calls_left_are_rounded_up(plan: Bargain, left: int | None) -> None:
+    assert plan.calls_left == left
+
+
+def test_where_nothing_can_be_due_the_mechanisms_need_not_be_asked() -> None:
+    assert decided(market(most_rent=9, least_price=10)).because.code == "rent-cannot-be-due"
+    assert decided(market(most_rent=10, least_price=10)).because.code == "nothing-to-buy"
+
+
+def test_without_a_market_it_prunes_with_runway() -> None:
+    assert decided(None).because.code == "prune-suffices"
+
+
+def test_the_ceiling_of_the_user_comes_before_the_rent() -> None:
+    ceiling = Settings(compression=CompressionSettings(max_view_tokens=60_000))
+    on_sale = market(bargain(ELIDE, rent=0))
+    assert isinstance(decided(on_sale, settings=ceiling), Compact)
+    assert isinstance(decided(on_sale), Keep)
+
+
+def test_the_wall_comes_before_the_rent() -> None:
+    assert decided(market(bargain(ELIDE, rent=0)), prompt=120_000).because.code == "wall"
