@@ -37,6 +37,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     settings: Settings
     scale: float = 1.0
     system_in_preamble: bool = False
+    too_large: bool = False
+    """The request has more bytes than its provider takes: pictures in the tail may go too."""
     memo: tuple[tuple[object, ...], Offers] | None = None
     """The survey once it was made, and of what; never set it."""
 
@@ -99,7 +101,11 @@ def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
         repeated,
         elide.propose(items, going, making),
         reasoning.propose(items, zones),
-        images.propose(items, zones, spare={result.place for result in outputs} - gone),
+        images.propose(
+            items,
+            smallest_tail(items, zones) if asked.too_large else zones,
+            spare={result.place for result in outputs} - gone,
+        ),
         _shorter(asked, [result for result in left if result.tool not in spared]) or _shorter(asked, left),
     ]
 

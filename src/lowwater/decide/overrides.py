@@ -1,6 +1,7 @@
 """The decision: the named policy, and around it what holds for every policy, in the order of ECONOMICS."""
 
 from lowwater.decide.by_hand import by_hand
+from lowwater.decide.byte_limit import over_byte_limit
 from lowwater.decide.ceiling import above_ceiling
 from lowwater.decide.cliff import over_cliff
 from lowwater.decide.cool_down import cooling_down
@@ -23,6 +24,7 @@ def decide(now: Situation, settings: Settings, *, policy: str | None = None) -> 
         _disabled(now, settings)
         or by_hand(now, chosen)
         or at_the_wall(now)
+        or over_byte_limit(now)
         or _unless_held_back(now, _wanted(now, settings, chosen))
     )
 

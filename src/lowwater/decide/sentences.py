@@ -30,6 +30,8 @@ SENTENCES: dict[Code, str] = {
     "cache-aware": "A pass would remove {reduction} of {assembled} tokens, less than the {least_reduction} that are "
     f"worth breaking the cache for. {_LEAF} (pressure: {{pressure}}).",
     "does-not-fit": f"{_WALL}, and nothing can be removed: take a model with a larger window, or send less.",
+    "too-many-bytes": "The request of {bytes} bytes is larger than the {limit} that the provider takes, and nothing can be "
+    "removed: send fewer or smaller images.",
     "irreducible": "The last compaction could get no lower than {floor} tokens (in vain, in a row: {tries}). The "
     "next try is due at {retry_at} tokens (now {prompt}), when {needed} tokens that are new can be removed (now "
     "{fresh}), or in {seconds} s.",
@@ -45,6 +47,8 @@ SENTENCES: dict[Code, str] = {
     "wall": f"{_WALL} and must be made to fit; compacting its older messages should leave {{expected}}.",
     "wall-into-tail": f"{_WALL} and must be made to fit. Compacting its older messages would leave {{middle}}, "
     "so its protected end shrinks too, until at most {enough} are left; all steps together should leave {expected}.",
+    "byte-limit": "The request of {bytes} bytes is larger than the {limit} that the provider takes, so it must be made "
+    "smaller whatever its tokens.",
     "cliff": "The prompt of {prompt} tokens has reached {cliff}, from where on the whole request is billed at higher "
     "prices; compacting it should leave {expected}.",
     "rent-paid": "Carrying {removes} of {prompt} tokens has cost {rent} so far, no less than the {price} that removing them "

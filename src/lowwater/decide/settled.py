@@ -20,7 +20,11 @@ _BEFORE_OFFERS: frozenset[Code] = frozenset(
 
 
 def is_settled(decision: Decision, now: Situation) -> bool:
-    """Return whether a decision taken without any offers stands whatever is offered; above a cliff none does."""
-    if now.limits.cliff is not None and now.prompt >= now.limits.cliff:
+    """Return whether a decision taken without any offers stands whatever is offered.
+
+    Above a cliff or the provider's byte limit none does.
+    """
+    above = now.limits.cliff is not None and now.prompt >= now.limits.cliff
+    if above or now.is_too_large:
         return False
     return isinstance(decision, Keep) and decision.because.code in _BEFORE_OFFERS

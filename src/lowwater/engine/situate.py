@@ -20,7 +20,7 @@ from lowwater.values.limits import Limits, derive_limits
 from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
 from lowwater.values.situation import Situation, effective_size, scaled
-from lowwater.values.view import Item, Summary
+from lowwater.values.view import Item, Summary, bytes_of
 
 _AT_THE_WALL = frozenset({EVERYTHING, shorten.NAME})
 
@@ -42,6 +42,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
     limits = limits_for(state, setup)
     view = state.ledger.view
     scale = state.calibration.scale
+    size = bytes_of(view) if limits.max_bytes else 0
     asked = Asked(
         items=view.items,
         making=setup.making(offers_recall=state.offers_recall),
@@ -49,6 +50,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         settings=setup.settings,
         scale=scale,
         system_in_preamble=bool(view.system),
+        too_large=limits.max_bytes is not None and size > limits.max_bytes,
     )
     surveyed = survey(asked)
     pricing = _pricing(state, setup, surveyed.zones.tail, at) if setup.preset.priced else None
@@ -58,6 +60,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         messages=len(view.items),
         outside_tail=round(scale * surveyed.outside_tail),
         limits=limits,
+        bytes=size,
         scale=scale,
         forced=forced,
         enabled=setup.settings.compression.enabled,
@@ -78,7 +81,7 @@ def with_offers(situated: Situated) -> Situated:
     """Return the situation with everything the mechanisms offer; what reaches into the tail only at the wall."""
     now = situated.now
     offers = propose(situated.asked).proposals
-    if now.prompt < now.limits.wall:
+    if now.fits:
         offers = tuple(offer for offer in offers if offer.mechanism not in _AT_THE_WALL)
     market = _on_sale(situated, offers) if situated.pricing else None
     return replace(situated, now=replace(now, proposals=offers, market=market))
@@ -125,7 +128,7 @@ def limits_for(state: State, setup: Setup) -> Limits:
         floor=preset.threshold_floor,
     )
     cliffs = state.model.cliffs
-    limits = replace(limits, cliff=cliffs[0].starts_at if cliffs else None)
+    limits = replace(limits, cliff=cliffs[0].starts_at if cliffs else None, max_bytes=state.model.max_bytes)
     return limits.priced(compression.max_view_tokens, growth=state.growth) if preset.priced else limits
 
 

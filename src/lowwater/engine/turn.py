@@ -88,10 +88,12 @@ def _fit(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
     events: tuple[Event, ...] = ()
     for _ in range(_MOST_ACTS):
         situated = situate(state, setup, at)
+        if events and situated.now.fits:
+            break
         acted = yield from _act(state, situated, setup)
         shrank = acted.state.prompt < state.prompt
         state, events = acted.state, (*events, *acted.events)
-        if state.prompt < situated.now.limits.wall or not shrank:
+        if not shrank:
             break
     return Acted(state=state, events=events)
 
@@ -112,7 +114,7 @@ def _act(
         ladder=arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision, at=now.at),
         focus=focus,
         by_hand=now.forced,
-        at_wall=now.prompt >= now.limits.wall,
+        at_wall=not now.fits,
     )
     result = yield from carry_out(work, decision)
     return commit(state, result, setup, work=work, now=now, decision=decision)

@@ -99,6 +99,7 @@ def _model(row: Row, family: Family) -> Model:
         cliffs=row.cliffs,
         periods=row.periods,
         cache=cache,
+        max_bytes=family.max_bytes,
         binds_thinking=row.binds_thinking,
         notes=row.notes,
         sources=row.sources,

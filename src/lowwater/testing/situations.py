@@ -37,11 +37,12 @@ def situation(
     compression: CompressionSettings | None = None,
     floor: bool = True,
     cliff: int | None = None,
+    max_bytes: int | None = None,
     **changes: Any,  # noqa: ANN401  # the fields of Situation, each with its own type
 ) -> Situation:
     """Return a session of 60 messages before a call, with the limits of a window of `context` tokens."""
     limits = derive_limits(context, compression or CompressionSettings(), floor=floor)
-    limits = replace(limits, cliff=cliff)
+    limits = replace(limits, cliff=cliff, max_bytes=max_bytes)
     fields: dict[str, Any] = {"at": NOON, "messages": 60, "outside_tail": prompt // 2, "limits": limits}
     return Situation(prompt=prompt, proposals=offers, **fields | changes)
 

@@ -38,6 +38,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The low-water mark: a prune is accepted alone only if the view ends at or below it."""
     summary: int
     """The longest summary."""
+    max_bytes: int | None = None
+    """The largest request that the provider takes, in bytes; None if that is not known."""
     cliff: int | None = None
     """The smallest prompt that is billed at higher prices as a whole; None if there is none."""
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from lowwater.values.parts import AnyPart, Text, Thinking, ToolCall, ToolResult
+from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Format = Literal["openai_chat", "anthropic"]
@@ -66,6 +66,13 @@ class Message(Struct, frozen=True, kw_only=True, eq=False):
         """The thinking in it, in order."""
         return tuple(part for part in self.parts if isinstance(part, Thinking))
 
+    @property
+    def bytes(self) -> int:
+        """About how many bytes it takes in a request: what it came in, or what its parts hold once they were edited."""
+        if self.wire is not None and self.wire.exact:
+            return len(self.wire.raw)
+        return sum(_bytes(part) for part in self.parts)
+
     def with_parts(self, parts: Sequence[AnyPart]) -> "Message":
         """Return the message with other parts; its role, name and the unknown fields around them stay."""
         wire = self.wire and Wire(format=self.wire.format, raw=self.wire.raw, exact=False)
@@ -77,6 +84,20 @@ def _digest(message: Message) -> bytes:
     name = message.name if message.role == "user" else ""
     identity = [message.role, name, [part.identity() for part in message.parts]]
     return blake2b(msgspec.json.encode(identity), digest_size=16).digest()
+
+
+def _bytes(part: AnyPart) -> int:
+    match part:
+        case Text() | Thinking():
+            return len(part.text.encode(errors="replace"))
+        case ToolResult():
+            return sum(_bytes(inner) for inner in part.parts)
+        case ToolCall():
+            return len(part.name) + len(part.arguments)
+        case Image() | Document():
+            return len(part.data)
+        case Opaque():
+            return len(part.body)
 
 
 def texts_of(message: Message) -> Iterator[str]:

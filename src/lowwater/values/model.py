@@ -126,6 +126,8 @@ class Model(Struct, frozen=True, kw_only=True):
     """By size, smallest first."""
     periods: tuple[Period, ...] = ()
     """When other prices hold; of several that do, the last."""
+    max_bytes: Count | None = None
+    """The largest request that is taken, in bytes; None is not published."""
     binds_thinking: bool = False
     """Whether a thinking block is refused behind messages that changed."""
     notes: str = ""
@@ -155,6 +157,7 @@ class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provider: str
     prefixes: tuple[str, ...]
     cache: CacheRules
+    max_bytes: Count | None = None
     binds_thinking: bool = False
     """What is assumed of an unlisted member."""
     notes: str = ""

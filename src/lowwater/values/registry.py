@@ -132,6 +132,7 @@ class Registry:
             cache=family.cache if family else CacheRules(matching=Steps()),
             prices=listing.prices if listing else None,
             cliffs=listing.cliffs if listing else (),
+            max_bytes=family.max_bytes if family else None,
             binds_thinking=family.binds_thinking if family else False,
             notes=family.notes if family else "",
             sources=(*(family.sources if family else ()), *((listing.source,) if listing else ())),

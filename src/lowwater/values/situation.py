@@ -42,6 +42,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     limits: Limits
     proposals: tuple[Proposal, ...] = ()
     """What the mechanisms offer now; those that edit parts do not overlap each other."""
+    bytes: int = 0
+    """About how large the request is; 0 if nobody asks."""
     scale: float = 1.0
     """The model's tokens per counted token: what proposals say they remove is counted."""
     forced: bool = False
@@ -56,6 +58,16 @@ class Situation(Struct, frozen=True, kw_only=True):
     past: Past = Past()
     market: Market | None = None
     """What is on sale, for a policy that compares prices; None if it was not worked out."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request is below the wall, and below what the provider takes in bytes."""
+        return self.prompt < self.limits.wall and not self.is_too_large
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the request has more bytes than the provider takes."""
+        return self.limits.max_bytes is not None and self.bytes > self.limits.max_bytes
 
     def offers(self, *mechanisms: str) -> tuple[Proposal, ...]:
         """Return what these mechanisms offer, in their order."""

@@ -125,3 +125,8 @@ def _numbers(items: Iterable[Item]) -> Iterable[int]:
             case Summary():
                 for span in item.sources:
                     yield from range(span.first, span.last + 1)
+
+
+def bytes_of(view: View) -> int:
+    """Return about how many bytes a request with this view has."""
+    return len(view.system) + len(view.tools) + sum(item.message.bytes for item in view.items)
