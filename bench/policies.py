@@ -77,11 +77,15 @@ class StandIn:
 class Playing:
     """One session under one policy."""
 
-    def __init__(self, recorded: Session, policy: str, model: str) -> None:
+    def __init__(self, recorded: Session, policy: str, model: str, *, keyless: bool = False) -> None:
         self._clock = ScriptedClock()
         quiet = Settings(output=OutputSettings(quiet=True))
         self._session = Lowwater(
-            model=model, policy=policy, clock=self._clock, summarizer=StandIn(model), settings=quiet
+            model=model,
+            policy=policy,
+            clock=self._clock,
+            summarizer=() if keyless else StandIn(model),
+            settings=quiet,
         ).session("bench")
         self._model = load_registry().find(model)
         self._recorded = recorded

@@ -38,6 +38,7 @@ CASES: list[tuple[str, str, Situation]] = [
     ("too-many-bytes", "runway", situation(7_000, bytes=33_000_000, max_bytes=32_000_000)),
     ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
     ("rent-cannot-be-due", "rent-or-buy", situation(70_000, market=market(most_rent=1, least_price=2))),
+    ("rent-rests", "rent-or-buy", situation(70_000, market=market(rests=True))),
     ("nothing-to-buy", "rent-or-buy", situation(70_000, market=market())),
     ("rent-below-price", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=3_000_000)))),
     ("cooling-down", "runway", situation(70_000, SUMMARY, past=COOLING)),
@@ -90,10 +91,11 @@ def test_a_prune_reads_like_this() -> None:
     assert explain(decide(now, SETTINGS)) == (
         "The prompt of 70,000 tokens has reached the threshold of 64,000; pruning alone should leave 48,000, no more "
         "than the 54,400 it has to get down to, so no summary is needed.\n"
-        "1. Put short placeholders in place of old tool results: about 22,000 tokens less, from message 5 on; 31,500 "
-        "tokens behind that are written to the cache again; no model is called.\n"
+        "1. Put short placeholders in place of old tool results: about 22,000 tokens less, from message 5 on; no "
+        "model is called.\n"
         "2. Replace the messages between the protected start and end by one summary: about 50,000 tokens less, from "
-        "message 5 on; 9,000 tokens behind that are written to the cache again; calls of a model: 1.\n"
+        "message 5 on; calls of a model: 1.\n"
+        "From message 5 on, about 9,000 tokens are written to the cache again.\n"
         "Once 54,400 tokens or fewer are left, the remaining steps are skipped."
     )
 

@@ -27,6 +27,7 @@ total cost, and never loses a message.
 [cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
 [cyan]lowwater compress session.jsonl[/cyan]    compact it; every original stays in your file
 [cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
+[cyan]lowwater presets claude-opus-5.5[/cyan]   when a compaction pays on a model, in calls and tokens
 [cyan]lowwater config threshold[/cyan]          what a setting means, and where it is set
 """
 

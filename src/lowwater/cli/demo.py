@@ -9,14 +9,14 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.demo_play import Frame, play
+from lowwater.cli.demo_play import Frame, Played, opened, play
 from lowwater.decide.explain import sentence
+from lowwater.decide.money import money
 from lowwater.decide.warnings import UsageWarning
 from lowwater.testing.sessions import generate_session
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
 MODEL = "claude-haiku-4-5"
@@ -26,26 +26,29 @@ _WATCHED_SECONDS = 8.0
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
 _HANDLE = re.compile(r"lw:\d+")
 _SEARCH = "failed test error"
+_FIXED = "runway"
+"""What the bill is compared with: a rule with a fixed trigger."""
 
 
 def demo(
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another session.")] = 20261115,
     fast: Annotated[bool, typer.Option("--fast", help="Do not slow down for watching.")] = False,
-    policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "runway",
+    policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
 ) -> None:
     """Watch a long coding session being compacted live, without a key and without a network.
 
     A generated agent session of several hundred turns outgrows its window.
-    You see it fill up, the warnings, each compaction with its reason and what
-    it bought; then an elided result is recalled and a compaction is undone.
+    You see it fill up, the warnings, each compaction with its reason, what it
+    bought and the bill; then an elided result is recalled and a compaction is
+    undone. Calls are billed as the provider's cache rules say, at the times
+    the session was recorded.
     """
     console = Console(highlight=False)
     generated = generate_session("coding", seed=seed, model=MODEL, target_tokens=_TOKENS)
     warned: list[UsageWarning] = []
-    settings = Settings(output=OutputSettings(quiet=True))
-    session = Lowwater(model=MODEL, policy=policy, settings=settings, on_warning=warned.append).session(
-        "demo"
-    )
+    watched = opened(MODEL, policy, on_warning=warned.append)
+    fixed, untouched = opened(MODEL, _FIXED), opened(MODEL, policy, compacts=False)
+    session = watched.session
     turns = len(generated.usages)
     console.print(Text(f"A coding agent at work: {turns} turns on {MODEL}, policy {policy}.\n", style="bold"))
 
@@ -58,13 +61,14 @@ def demo(
     context = session.status().context
     frames: list[Frame] = []
     with Live(console=console, refresh_per_second=20, transient=True) as live:
-        for frame in play(generated, session, take_warnings):
+        for frame in play(generated, watched, (fixed, untouched), take_warnings):
             frames.append(frame)
             _tell(live.console, frame)
             live.update(_bars(frame, context))
             time.sleep(pause)
     console.print(_bars(frames[-1], context))
     _bought(console, frames, session)
+    _bill(console, watched, fixed, untouched)
     _recall(console, session)
     _rewind(console, session)
 
@@ -121,6 +125,26 @@ def _bought(console: Console, frames: list[Frame], session: Session) -> None:
         f"  {status.compaction_count} compactions; the view has {status.messages:,} messages, "
         f"the ledger all {status.history:,}."
     )
+
+
+def _bill(console: Console, watched: Played, fixed: Played, untouched: Played) -> None:
+    rows = (
+        (watched, "as you saw"),
+        (fixed, f"policy {_FIXED}, at half the window"),
+        (untouched, "untouched, had it fitted"),
+    )
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="bright_black")
+    table.add_column("", justify="right")
+    table.add_column("")
+    table.add_column("read from cache", justify="right")
+    table.add_column("in view when named again", justify="right")
+    for played, name in rows:
+        totals = played.session.status().totals
+        cost = "price unknown" if totals.cost is None else money(totals.cost, "usd")
+        read = totals.cache_read / max(1, totals.prompt)
+        table.add_row(cost, name, f"{read:.0%}", f"{played.in_view / max(1, played.named):.0%}")
+    console.print(Text("\nthe bill", style="bold"))
+    console.print(table)
 
 
 def _recall(console: Console, session: Session) -> None:

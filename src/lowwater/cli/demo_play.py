@@ -1,13 +1,24 @@
-"""The session that `lowwater demo` plays, turn by turn, as an agent's loop would."""
+"""The session that `lowwater demo` plays, turn by turn, as an agent's loop would, and what each call is billed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from msgspec import Raw, Struct
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.decide.warnings import UsageWarning
+from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.sessions import GeneratedSession
 from lowwater.values.events import Compaction
+from lowwater.values.message import texts_of
+from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
+from lowwater.values.usage import Usage
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session
+
+_CHARACTERS_PER_TOKEN = 4
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -21,33 +32,108 @@ class Frame(Struct, frozen=True, kw_only=True):
     warnings: tuple[UsageWarning, ...]
 
 
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What led to one answer, the answer's content, when, and what the answer names that stood in earlier messages."""
+
+    new: list[Any]
+    answer: Any
+    at: float
+    names: tuple[str, ...]
+
+
+class Played(Struct, kw_only=True):
+    """One way to run the session: the library's session, at its own clock."""
+
+    session: Session
+    clock: ScriptedClock
+    named: int = 0
+    in_view: int = 0
+    """How much of what the answers name still stood in the prompt."""
+
+    def call(self, exchange: Exchange, system: object) -> int:
+        """Take one turn at the time it was recorded, billed as the provider's cache rules say; return its prompt."""
+        self.clock.advance(max(0.0, exchange.at - self.clock.now()))
+        self.session.append(exchange.new)
+        request = self.session.prepare(system=system)
+        self._look_for(exchange.names, request)
+        output = len(msgspec.json.encode(exchange.answer)) // _CHARACTERS_PER_TOKEN
+        usage = replace(self.session.expected_usage(), output=output)
+        self.session.record(_response(exchange.answer, usage, self.session.status().model))
+        return request.tokens
+
+    def _look_for(self, names: Sequence[str], request: PreparedRequest) -> None:
+        if names:
+            shown = "\0".join(text for message in request.messages for text in texts_of(message))
+            self.named += len(names)
+            self.in_view += sum(name in shown for name in names)
+
+
+def opened(
+    model: str,
+    policy: str,
+    *,
+    compacts: bool = True,
+    on_warning: Callable[[UsageWarning], object] | None = None,
+) -> Played:
+    """Return a session to play, under a policy or without any compaction."""
+    clock = ScriptedClock()
+    settings = Settings(output=OutputSettings(quiet=True), compression=CompressionSettings(enabled=compacts))
+    library = Lowwater(model=model, policy=policy, settings=settings, on_warning=on_warning, clock=clock)
+    return Played(session=library.session("demo"), clock=clock)
+
+
 def play(
-    generated: GeneratedSession, session: Session, take_warnings: Callable[[], tuple[UsageWarning, ...]]
+    generated: GeneratedSession,
+    watched: Played,
+    others: Sequence[Played],
+    take_warnings: Callable[[], tuple[UsageWarning, ...]],
 ) -> Iterator[Frame]:
-    """Append what leads to each answer, prepare the request, and yield what became of the prompt."""
+    """Play the session on all of them, the last of `others` untouched, and yield what became of the prompt."""
     form = generated.as_anthropic()
-    sent = untouched = 0
-    for turn, leading in enumerate(_leading(form.messages), start=1):
-        session.append(leading)
-        untouched += session.status().prompt - sent
-        known = session.last_compaction()
-        request = session.prepare(system=Raw(form.system))
-        event = session.last_compaction()
-        sent = request.tokens
+    system = msgspec.json.decode(form.system)
+    for turn, exchange in enumerate(_exchanges(generated, form.messages), start=1):
+        known = watched.session.last_compaction()
+        prompt = watched.call(exchange, system)
+        event = watched.session.last_compaction()
+        untouched = [other.call(exchange, system) for other in others][-1]
         yield Frame(
             turn=turn,
-            prompt=sent,
-            untouched=max(untouched, sent),
+            prompt=prompt,
+            untouched=untouched,
             event=None if event is known else event,
             warnings=take_warnings(),
         )
 
 
-def _leading(messages: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Yield, for each answer, the messages that came since the one before it, that one first."""
-    waiting: list[bytes] = []
+def _exchanges(generated: GeneratedSession, messages: Sequence[bytes]) -> Iterator[Exchange]:
+    names: dict[int, list[str]] = {}
+    for reference in generated.references:
+        names.setdefault(reference.used, []).append(reference.text)
+    answers = (at for at, message in enumerate(generated.messages) if message.role == "assistant")
+    new: list[Any] = []
     for raw in messages:
-        if raw.startswith(b'{"role":"assistant"') and waiting:
-            yield waiting
-            waiting = []
-        waiting.append(raw)
+        message = msgspec.json.decode(raw)
+        if message["role"] != "assistant":
+            new.append(message)
+            continue
+        at = next(answers)
+        yield Exchange(
+            new=new, answer=message["content"], at=generated.times[at], names=tuple(names.get(at, ()))
+        )
+        new = []
+
+
+def _response(content: Any, usage: Usage, model: str) -> dict[str, Any]:  # noqa: ANN401  # JSON
+    return {
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": "end_turn",
+        "usage": {
+            "input_tokens": usage.uncached,
+            "cache_read_input_tokens": usage.cache_read,
+            "cache_creation_input_tokens": usage.cache_write,
+            "output_tokens": usage.output,
+        },
+    }

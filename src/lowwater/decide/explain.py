@@ -66,6 +66,7 @@ def _decision(decision: Decision, scale: float) -> str:
     steps = decision.proposals
     lines = [sentence(decision.because)]
     lines += [f"{number}. {_step(step, scale)}" for number, step in enumerate(steps, start=1)]
+    lines.append(_rewritten(steps, scale))
     if len(steps) > 1 and decision.enough:
         lines.append(f"Once {decision.enough:,} tokens or fewer are left, the remaining steps are skipped.")
     return "\n".join(lines)
@@ -74,10 +75,24 @@ def _decision(decision: Decision, scale: float) -> str:
 def _step(step: Proposal, scale: float) -> str:
     doing = _STEPS.get(step.mechanism, step.mechanism)
     calls = "no model is called" if not step.calls else f"calls of a model: {step.calls:,}"
-    removes, survives = scaled(step.removes, scale), scaled(step.survives, scale)
     return (
-        f"{doing}: about {removes:,} tokens less, from message {step.first_changed + 1:,} on; "
-        f"{survives:,} tokens behind that are written to the cache again; {calls}."
+        f"{doing}: about {scaled(step.removes, scale):,} tokens less, from message {step.first_changed + 1:,} on; "
+        f"{calls}."
+    )
+
+
+def _rewritten(steps: Sequence[Proposal], scale: float) -> str:
+    """Say how much has to be written to the cache again behind the first change, if all steps are taken.
+
+    Edits do not overlap each other, but they may lie inside what a summary replaces.
+    """
+    first = min(steps, key=lambda step: step.first_changed)
+    edits = sum(step.removes for step in steps if step.span is None)
+    behind = first.survives + first.removes - edits
+    counted = min([behind, *(step.survives for step in steps if step.span is not None)])
+    left = scaled(max(0, counted), scale)
+    return (
+        f"From message {first.first_changed + 1:,} on, about {left:,} tokens are written to the cache again."
     )
 
 

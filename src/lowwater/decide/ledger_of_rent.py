@@ -33,7 +33,7 @@ def _told(bargain: Bargain, market: Market) -> list[str]:
 
     again = bargain.price - bargain.summary - bargain.rework
     lines = [
-        f"On sale: {_named(bargain)}, {bargain.removes:,} tokens.",
+        f"{'On sale at the last look' if market.rests else 'On sale'}: {_named(bargain)}, {bargain.removes:,} tokens.",
         f"  rent paid so far     {amount(bargain.rent)}",
         f"  price now            {amount(bargain.price)}",
         f"    next call          {amount(again)} ({bargain.kept:,} tokens read, {bargain.rewritten:,} written)",

@@ -23,6 +23,7 @@ Code = Literal[
     "too-many-bytes",
     "irreducible",
     "rent-cannot-be-due",
+    "rent-rests",
     "nothing-to-buy",
     "rent-below-price",
     "cooling-down",

@@ -20,6 +20,8 @@ def rent_or_buy(now: Situation, settings: Settings) -> Decision:
         return runway(now, settings)
     if market.is_quiet:
         return Keep(because=because("rent-cannot-be-due", prompt=now.prompt))
+    if market.rests:
+        return Keep(because=because("rent-rests", prompt=now.prompt))
     best = best_of(market.bargains)
     if best is None:
         return Keep(because=because("nothing-to-buy", prompt=now.prompt))

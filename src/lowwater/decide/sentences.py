@@ -39,6 +39,8 @@ SENTENCES: dict[Code, str] = {
     "{minimum} that make it count.",
     "rent-cannot-be-due": "The prompt of {prompt} tokens stays as it is: whatever could be removed from it, carrying that has "
     "cost less so far than rewriting the cache behind it would.",
+    "rent-rests": "The prompt of {prompt} tokens stays as it is: when it was last looked through, nothing in it was nearly "
+    "worth its price, and it has hardly grown since.",
     "nothing-to-buy": "The prompt of {prompt} tokens stays as it is: there is next to nothing to remove outside its protected "
     "start and end.",
     "rent-below-price": "Removing {removes} of {prompt} tokens would cost {price} now (the cache is {warm}). Carrying them "

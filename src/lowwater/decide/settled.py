@@ -15,6 +15,7 @@ _BEFORE_OFFERS: frozenset[Code] = frozenset(
         "budget-headroom",
         "cache-aware",
         "rent-cannot-be-due",
+        "rent-rests",
     }
 )
 

@@ -10,7 +10,7 @@ from lowwater.economics.lifetimes import Lifetime as Kept
 from lowwater.economics.lifetimes import settle_ttl
 from lowwater.economics.stand_in import with_prices
 from lowwater.economics.warmth import Warmth
-from lowwater.engine.laying import PREAMBLE, lay_out
+from lowwater.engine.laying import PREAMBLE, Laid, key_behind, lay_out
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Call, State
 from lowwater.values.layout import Layout, Lifetime
@@ -31,11 +31,11 @@ def lifetime_of(marks: Marks | None) -> Lifetime:
     return "long" if marks is not None and marks.ttl == "1h" else "short"
 
 
-def layout_of(state: State, setup: Setup) -> Layout:
+def laid_out(state: State, setup: Setup) -> Laid:
     """Return the next request, if it were sent as the view is now."""
     marks, view = marks_of(state, setup), state.ledger.view
-    if state.laid is not None and state.laid.view is view and state.laid.layout.total == state.prompt:
-        return state.laid.layout
+    if state.laid is not None and state.laid.view is view and state.laid.prompt == state.prompt:
+        return state.laid
     places: dict[int, Lifetime] = {}
     if marks is not None:
         messages = view.messages
@@ -49,7 +49,12 @@ def layout_of(state: State, setup: Setup) -> Layout:
         )
         places = dict.fromkeys((PREAMBLE, *placed), lifetime_of(marks))
     return lay_out(
-        view, start=state.model.name, prompt=state.prompt, scale=state.calibration.scale, marks=places
+        view,
+        start=state.model.name.encode() + b"\0" + state.parameters,
+        prompt=state.prompt,
+        scale=state.calibration.scale,
+        marks=places,
+        before=state.laid,
     )
 
 
@@ -60,9 +65,10 @@ def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
 
 def calling(state: State, setup: Setup, at: float) -> State:
     """Return the session with a call under way."""
-    layout = layout_of(state, setup)
-    expected = expected_usage(state.belief, layout, state.model, at)
-    return replace(state, call=Call(at=at, layout=layout, expected=expected, outside=state.outside))
+    laid = laid_out(state, setup)
+    expected = expected_usage(state.belief, laid.layout, state.model, at)
+    call = Call(at=at, layout=laid.layout, expected=expected, outside=state.outside)
+    return replace(state, laid=laid, call=call)
 
 
 def answered(state: State, response: Response) -> State:
@@ -77,6 +83,8 @@ def answered(state: State, response: Response) -> State:
         state.model,
         call.at,
         reported=response.usage,
+        output_key=key_behind(call.layout, response.message),
+        output_tokens=response.usage.output if response.usage else 0,
         miss_reason=response.miss_reason,
     )
     prices = with_prices(state.model)[0].prices_at(call.layout.total, call.at)
@@ -88,6 +96,7 @@ def answered(state: State, response: Response) -> State:
         gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
         belief=after.belief,
         misjudged=after.error,
+        totals=replace(state.totals, misjudged=state.totals.misjudged + after.error.tokens),
         meter=meter.advance(prices.cache_read) if prices else meter,
     )
 

@@ -149,4 +149,4 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
 def _after_summaries(past: Past, result: Result) -> Past:
     if result.failed_at is not None:
         return after_failure(past, at=result.failed_at)
-    return after_summary(past) if result.judged else past
+    return after_summary(past) if result.judged and result.written else past

@@ -27,6 +27,8 @@ class Incoming(Struct, frozen=True, kw_only=True):
     tools: bytes | None = None
     max_tokens: int | None = None
     offers_recall: bool = False
+    parameters: bytes = b""
+    """What else the provider's cache depends on: thinking, tool choice."""
 
 
 def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
@@ -39,6 +41,7 @@ def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
         told(state, incoming.format, incoming.assumed),
         max_tokens=incoming.max_tokens,
         offers_recall=incoming.offers_recall,
+        parameters=incoming.parameters,
     )
 
 

@@ -56,7 +56,7 @@ def put_on_sale(
     )
     starts = pricing.starts()
     replacing = [_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
-    found = (_prune(edits, pieces, pricing, starts), best_of(plan for plan in replacing if plan is not None))
+    found = (_prune(edits, pieces, pricing, starts), _best([plan for plan in replacing if plan is not None]))
     least = pricing.prompt // _LEAST_SHARE
     return [bargain for bargain in found if bargain is not None and bargain.removes > least]
 
@@ -113,14 +113,20 @@ def _summary(
     *,
     chances: Sequence[float],
 ) -> Bargain | None:
-    """Return the plan to summarise a span, with all edits behind it, which is written again anyway."""
+    """Return the plan to summarise a span, with all edits behind it, which is written again anyway.
+
+    A summary that takes no call is written already, and paid.
+    """
     span = offer.span
     assert span is not None
     replaced = starts[span.stop] - starts[span.start]
     removes = scaled(offer.removes, pricing.scale)
-    calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removes))
-    if not calls:
-        return None
+    cost = 0
+    if offer.calls:
+        calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removes))
+        if not calls:
+            return None
+        cost = calls[0][0].cost or 0
     behind = [piece for piece in pieces if piece.target.item >= span.stop]
     sums = _Sums()
     for piece in behind:
@@ -131,8 +137,20 @@ def _summary(
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
         sums.rework += pricing.rework(_LOST_BY_SUMMARY * chances[at], tokens)
     sums.removes += removes
-    bargain = _priced(sums, starts[span.start], pricing, summary_cost=calls[0][0].cost or 0)
+    bargain = _priced(sums, starts[span.start], pricing, summary_cost=cost)
     return replace(bargain, plan=(*_plan(edits, behind, pricing), offer))
+
+
+def _best(plans: Sequence[Bargain]) -> Bargain | None:
+    """Return the best of several summaries; if one that is written already is due, nobody is asked for much the same.
+
+    Another goes before it only if the rent on what it removes beyond it has reached the difference in price.
+    """
+    ready = next((plan for plan in plans if plan.is_due and not any(step.calls for step in plan.plan)), None)
+    if ready is None:
+        return best_of(plans)
+    better = [plan for plan in plans if plan.rent - plan.price > ready.rent - ready.price]
+    return best_of(better) or ready
 
 
 def _priced(sums: _Sums, first_changed: int, pricing: Pricing, *, summary_cost: int = 0) -> Bargain:

@@ -13,7 +13,8 @@ from lowwater.economics.purchase import Purchase, price_of
 from lowwater.economics.rent import Meter
 from lowwater.economics.summary_cost import SummaryCall, SummaryWork, summary_calls
 from lowwater.economics.warmth import Warmth
-from lowwater.values.layout import Layout, Lifetime
+from lowwater.engine.laying import Laid
+from lowwater.values.layout import Lifetime
 from lowwater.values.market import Bargain, Currency, Market, Warm
 from lowwater.values.model import Model, Prices
 from lowwater.values.situation import scaled
@@ -28,7 +29,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
     """Everything a price depends on; sizes are the model's tokens."""
 
     items: Sequence[Item]
-    layout: Layout
+    laid: Laid
     prompt: int
     scale: float
     model: Model
@@ -56,7 +57,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
     @property
     def preamble(self) -> int:
         """Where the first item starts, in tokens."""
-        return self.layout.blocks[0].tokens
+        return self.laid.layout.blocks[0].tokens
 
     def prices_of(self, prompt: int) -> Prices:
         """Return what a prompt of this size is billed at."""
@@ -66,11 +67,8 @@ class Pricing(Struct, frozen=True, kw_only=True):
 
     def starts(self) -> list[int]:
         """Return the token position at which each item starts, and where the last one ends."""
-        positions, counted = [self.preamble], 0
-        for item in self.items:
-            counted += item.tokens
-            positions.append(self.preamble + scaled(counted, self.scale))
-        return positions
+        ends = self.laid.layout.ends
+        return [ends[0], *(ends[last] for last in self.laid.lasts)]
 
     def rent(self, item: Item, tokens: int) -> int:
         """Return what carrying so many tokens of an item has cost since it left the tail."""
@@ -102,7 +100,8 @@ class Pricing(Struct, frozen=True, kw_only=True):
         )
         calls: list[tuple[SummaryCall, int]] = []
         for rung, writer in enumerate(self.summarizers):
-            ways = summary_calls(work, self.model, other=writer or self.model, at=self.at)
+            other = self.model if writer is None or self.currency == "tokens" else writer
+            ways = summary_calls(work, self.model, other=other, at=self.at)
             can_ride = writer is not None and writer.name == self.model.name
             calls += [(way, rung) for way in ways if can_ride or way.how == "other"]
         known = [(way, rung) for way, rung in calls if way.cost is not None]

@@ -8,10 +8,11 @@ from lowwater.compact import condense, summarize
 from lowwater.compact.propose import EVERYTHING, propose
 from lowwater.compact.spans import replace_span, request_for
 from lowwater.engine.effects import Outcome, Summarize
-from lowwater.engine.summaries import OVERSHOOT, need_for, obtain
+from lowwater.engine.summaries import OVERSHOOT, Need, Obtained, need_for, obtain
 from lowwater.engine.work import Result, Work, first_difference, tokens_of
 from lowwater.values.groups import Span
 from lowwater.values.proposal import Proposal
+from lowwater.values.summaries import SummaryRequest
 from lowwater.values.view import Item
 
 _PASSES = frozenset({condense.LEAF, condense.CONDENSE})
@@ -46,26 +47,18 @@ def replace_spans(
 def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Summarize, Outcome, Result]:
     """Replace a span by a summary of its originals; without one, what was reached so far stays.
 
-    Summarizers that failed in this event are not asked again.
+    Summarizers that failed in this event are not asked again, and none is where what it would write is parked.
     """
     span, items = proposal.span, before.items
     assert span is not None
     making = work.making
-    request = request_for(
-        items,
-        span,
-        max_tokens=_budget(work, items, span, proposal.mechanism),
-        focus=work.focus,
-        recall=making.offers_recall,
-    )
-    need = need_for(
-        request,
-        replaces=tokens_of(items[span.start : span.stop]),
-        tokenizer=making.tokenizer,
-        must=work.at_wall,
-    )
-    ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
-    obtained = yield from obtain(need, ladder, at=work.at)
+    parked = work.parked if proposal.mechanism in WHOLE else None
+    request = _request(work, items, proposal)
+    if parked is not None and parked.answers(request):
+        obtained = Obtained(judged=parked.judged)
+    else:
+        ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
+        obtained = yield from obtain(need_of(work, items, proposal), ladder, at=work.at)
     before = replace(
         before,
         written=(*before.written, *obtained.written),
@@ -97,10 +90,34 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
     )
 
 
+def need_of(work: Work, items: Sequence[Item], proposal: Proposal) -> Need:
+    """Return the summary that a proposal needs to be carried out on these items."""
+    span = proposal.span
+    assert span is not None
+    return need_for(
+        _request(work, items, proposal),
+        replaces=tokens_of(items[span.start : span.stop]),
+        tokenizer=work.making.tokenizer,
+        must=work.at_wall,
+    )
+
+
 def longest_summary(work: Work, proposal: Proposal) -> float:
     """Return how many tokens a summary has at most that is accepted for what this would replace."""
     assert proposal.span is not None
     return OVERSHOOT * _budget(work, work.asked.items, proposal.span, proposal.mechanism)
+
+
+def _request(work: Work, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:
+    span = proposal.span
+    assert span is not None
+    return request_for(
+        items,
+        span,
+        max_tokens=_budget(work, items, span, proposal.mechanism),
+        focus=work.focus,
+        recall=work.making.offers_recall,
+    )
 
 
 def _budget(work: Work, items: Sequence[Item], span: Span, mechanism: str) -> int:

@@ -5,17 +5,19 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.compact import edges, shorten
+from lowwater.compact import edges, shorten, summarize
 from lowwater.compact.propose import EVERYTHING, Asked, propose, survey
 from lowwater.decide.auto import auto_threshold
 from lowwater.economics.stand_in import with_prices
-from lowwater.engine.caching import layout_of, lifetime_of, marks_of, warmth_of
+from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
 from lowwater.engine.ladder import Ladder
+from lowwater.engine.laying import Laid
 from lowwater.engine.on_sale import EDITING, put_on_sale
+from lowwater.engine.parked import Parked
 from lowwater.engine.pricing import Pricing
+from lowwater.engine.resting import Rest, rest_after
 from lowwater.engine.setup import Setup
-from lowwater.engine.state import Laid, State
-from lowwater.values.decision import Compact
+from lowwater.engine.state import State
 from lowwater.values.limits import Limits, derive_limits
 from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
@@ -35,6 +37,8 @@ class Situated(Struct, frozen=True, kw_only=True):
     laid: Laid | None = None
     outside: int = 0
     """The number of the newest message that is not in the tail; 0 if all are."""
+    parked: Parked | None = None
+    """Present if it may be published now."""
 
 
 def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> Situated:
@@ -66,14 +70,15 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         enabled=setup.settings.compression.enabled,
         growth=state.growth,
         past=state.past,
-        market=pricing.market() if pricing else None,
+        market=_market(state, pricing) if pricing else None,
     )
     return Situated(
         now=now,
         asked=asked,
         pricing=pricing,
-        laid=Laid(view=view, layout=pricing.layout) if pricing else None,
+        laid=pricing.laid if pricing else state.laid,
         outside=_newest(view.items[: surveyed.zones.tail]),
+        parked=state.parked if state.parked is not None and state.parked.is_ready(asked) else None,
     )
 
 
@@ -83,13 +88,16 @@ def with_offers(situated: Situated) -> Situated:
     offers = propose(situated.asked).proposals
     if now.fits:
         offers = tuple(offer for offer in offers if offer.mechanism not in _AT_THE_WALL)
-    market = _on_sale(situated, offers) if situated.pricing else None
+    ready = situated.parked.offer(situated.asked.items) if situated.parked else None
+    market = _on_sale(situated, offers, ready) if situated.pricing else None
+    if ready is not None and suffices(situated, ready):
+        offers = tuple(ready if offer.mechanism == summarize.NAME else offer for offer in offers)
     return replace(situated, now=replace(now, proposals=offers, market=market))
 
 
-def arranged(ladder: Ladder, state: State, setup: Setup, decision: Compact, *, at: float) -> Ladder:
+def arranged(ladder: Ladder, state: State, setup: Setup, plan: Sequence[Proposal], *, at: float) -> Ladder:
     """Return the ladder with the cheapest summarizer first, and who rides the cached prefix because that costs less."""
-    spans = [step for step in decision.proposals if step.span is not None]
+    spans = [step for step in plan if step.span is not None]
     if not spans or not any(setup.summary_models):
         return ladder
     pricing = _pricing(state, setup, len(state.ledger.view.items), at)
@@ -104,6 +112,38 @@ def arranged(ladder: Ladder, state: State, setup: Setup, decision: Compact, *, a
         order=tuple(order),
         riding=frozenset(rung for rung, call in cheapest.items() if call.how == "riding"),
     )
+
+
+def rested(state: State, situated: Situated) -> Rest | None:
+    """Return how long the session may rest: longer if the mechanisms were just asked and had nothing nearly due."""
+    pricing, market = situated.pricing, situated.now.market
+    if pricing is None or market is None or market.rests or market.is_quiet:
+        return state.rest
+    return rest_after(
+        market,
+        meter=state.meter.total,
+        read_price=pricing.prices.cache_read,
+        prompt=pricing.prompt,
+    )
+
+
+def suffices(situated: Situated, summary: Proposal) -> bool:
+    """Return whether this summary alone gets the prompt low enough where a size forces it, so that no other is needed.
+
+    By hand, as much is summarised as can be; and how many bytes go is known only when it is done.
+    """
+    now, limits = situated.now, situated.now.limits
+    target = limits.target if limits.cliff is None else min(limits.target, limits.cliff - limits.runway)
+    return not now.forced and not situated.asked.too_large and now.after((summary,)) <= target
+
+
+def _market(state: State, pricing: Pricing) -> Market:
+    """Return the market before the mechanisms were asked; while it rests they need not be."""
+    market = pricing.market()
+    rest = state.rest if market.warm == "warm" else None
+    rests = rest is not None and rest.lasts(meter=state.meter.total, prompt=pricing.prompt)
+    seen = state.market.bargains if rests and state.market is not None else ()
+    return replace(market, rests=rests, bargains=seen)
 
 
 def limits_for(state: State, setup: Setup) -> Limits:
@@ -141,16 +181,16 @@ def _prompt(state: State, setup: Setup) -> int:
 
 def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
     model, currency = with_prices(state.model)
-    layout = layout_of(state, setup)
+    laid = laid_out(state, setup)
     return Pricing(
-        layout=layout,
+        laid=laid,
         items=state.ledger.view.items,
         prompt=state.prompt,
         scale=state.calibration.scale,
         model=model,
         currency=currency,
         at=at,
-        warmth=warmth_of(state, layout, at),
+        warmth=warmth_of(state, laid.layout, at),
         lifetime=lifetime_of(marks_of(state, setup)),
         meter=state.meter,
         tail=tail,
@@ -158,11 +198,13 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
     )
 
 
-def _on_sale(situated: Situated, offers: Sequence[Proposal]) -> Market:
+def _on_sale(situated: Situated, offers: Sequence[Proposal], ready: Proposal | None) -> Market:
     pricing, making = situated.pricing, situated.asked.making
     assert pricing is not None
     edits = [offer for offer in offers if offer.mechanism in EDITING]
     spans = edges.summaries(situated.asked) if pricing.summarizers else []
+    if ready is not None:
+        spans.append(ready)
     digests = making.digest_ratio > 0 and not making.preset.plain_placeholders
     return pricing.market(put_on_sale(edits, spans, pricing, digests=digests))
 

@@ -8,6 +8,9 @@ from lowwater.economics.after_call import BeliefError
 from lowwater.economics.belief import Belief
 from lowwater.economics.rent import Meter
 from lowwater.engine.ladder import Standing
+from lowwater.engine.laying import Laid
+from lowwater.engine.parked import Parked
+from lowwater.engine.resting import Rest
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction, Rejected
 from lowwater.values.layout import Layout
@@ -17,7 +20,6 @@ from lowwater.values.message import Format
 from lowwater.values.model import Model
 from lowwater.values.situation import Past
 from lowwater.values.usage import Usage
-from lowwater.values.view import View
 
 
 class Totals(Struct, frozen=True, kw_only=True):
@@ -27,6 +29,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     prompt: int = 0
     cache_read: int = 0
     output: int = 0
+    misjudged: int = 0
+    """Tokens by which the cache belief was off, over all calls: what it said would be read against what was."""
     compactions: int = 0
     prunes: int = 0
     """Compactions that needed no summary."""
@@ -66,13 +70,6 @@ class Call(Struct, frozen=True, kw_only=True):
     """The number of the newest message that was not in the tail; 0 if all were."""
 
 
-class Laid(Struct, frozen=True, kw_only=True):
-    """A view that was laid out already."""
-
-    view: View
-    layout: Layout
-
-
 class State(Struct, frozen=True, kw_only=True):
     """A session between two calls."""
 
@@ -100,6 +97,8 @@ class State(Struct, frozen=True, kw_only=True):
     """The newest compaction."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as they were when the last decision was carried out."""
+    parked: Parked | None = None
+    """A summary that was prepared ahead of its time; it may be stale."""
     max_tokens: int | None = None
     belief: Belief = Belief()
     """What the provider's cache should hold."""
@@ -107,6 +106,8 @@ class State(Struct, frozen=True, kw_only=True):
     """What the last call was expected to read and write, beside what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
+    rest: Rest | None = None
+    """How long not to look for something to buy; None if the next turn has to look."""
     market: Market | None = None
     """What was on sale at the last decision; None if the policy compares no prices."""
     laid: Laid | None = None
@@ -117,6 +118,8 @@ class State(Struct, frozen=True, kw_only=True):
     """When the last call that was answered was sent."""
     gaps: tuple[float, ...] = ()
     """Seconds between calls, the newest last."""
+    parameters: bytes = b""
+    """What else of the request the provider's cache depends on."""
     offers_recall: bool = False
     noted: bool = False
     """The system prompt says that earlier turns were compacted."""

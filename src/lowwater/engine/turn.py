@@ -17,8 +17,9 @@ from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.learning import learn
 from lowwater.engine.native import follow_native
+from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
-from lowwater.engine.situate import Situated, arranged, limits_for, situate, with_offers
+from lowwater.engine.situate import Situated, arranged, limits_for, rested, situate, with_offers
 from lowwater.engine.state import State
 from lowwater.engine.thinking import strip_unbound
 from lowwater.engine.work import Work
@@ -43,7 +44,7 @@ def prepare(
     state: State, incoming: Incoming, setup: Setup, at: float
 ) -> Generator[Summarize, Outcome, Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
-    state = take_in(state, incoming, setup, at)
+    state = drop_stale(take_in(state, incoming, setup, at))
     state = strip_unbound(follow_native(state, setup, at), setup, at)
     at_door = shorten_new(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
@@ -104,20 +105,29 @@ def _act(
     """Decide, carry the decision out, and commit what came of it."""
     situated, decision = _decided(situated, setup)
     now = situated.now
-    state = replace(state, market=now.market, outside=situated.outside, laid=situated.laid, rejected=())
+    state = replace(
+        state,
+        market=now.market,
+        rest=rested(state, situated),
+        outside=situated.outside,
+        laid=situated.laid,
+        rejected=(),
+    )
     if not isinstance(decision, Compact):
         return keep(replace(state, decision=decision), decision.because, now)
     work = Work(
         asked=situated.asked,
         prompt=now.prompt,
         at=now.at,
-        ladder=arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision, at=now.at),
+        ladder=arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at),
+        parked=situated.parked,
         focus=focus,
         by_hand=now.forced,
         at_wall=not now.fits,
     )
     result = yield from carry_out(work, decision)
-    return commit(state, result, setup, work=work, now=now, decision=decision)
+    acted = commit(state, result, setup, work=work, now=now, decision=decision)
+    return replace(acted, state=drop_stale(acted.state))
 
 
 def _decided(situated: Situated, setup: Setup) -> tuple[Situated, Decision]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lowwater.compact.making import Making
 from lowwater.compact.propose import Asked
 from lowwater.engine.ladder import Ladder
+from lowwater.engine.parked import Parked
 from lowwater.values.events import Mode, Phase, Rejected
 from lowwater.values.situation import scaled
 from lowwater.values.summaries import Judged, Written
@@ -21,6 +22,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """The size of the prompt before it, in the model's tokens."""
     at: float
     ladder: Ladder = Ladder()
+    parked: Parked | None = None
+    """A summary that stands ready and may be published now."""
     focus: str = ""
     by_hand: bool = False
     at_wall: bool = False

@@ -62,6 +62,7 @@ def market(
     currency: Currency = "usd",
     most_rent: int | None = None,
     least_price: int | None = None,
+    rests: bool = False,
 ) -> Market:
     """Return a market on which these plans are on sale."""
     return Market(
@@ -72,6 +73,7 @@ def market(
         bargains=bargains,
         most_rent=most_rent,
         least_price=least_price,
+        rests=rests,
     )
 
 

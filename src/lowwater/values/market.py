@@ -13,6 +13,9 @@ Currency = Literal["usd", "tokens"]
 Warm = Literal["warm", "cold", "unsure"]
 
 
+_NEVER = 10**12
+
+
 class Bargain(Struct, frozen=True, kw_only=True):
     """One plan and what it would cost to carry it out before this call rather than never; money in nano-dollars."""
 
@@ -41,8 +44,11 @@ class Bargain(Struct, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """What the best plan has most of: of those due, what it removes; otherwise how far the rent has come."""
-        return self.is_due, self.removes if self.is_due else self.rent - self.price, self.removes
+        """What the best plan has most of: of those due, what it removes; otherwise how soon it is due."""
+        if self.is_due:
+            return True, self.removes, 0
+        left = self.calls_left
+        return False, -_NEVER if left is None else -left, self.removes
 
     @property
     def calls_left(self) -> int | None:
@@ -71,6 +77,8 @@ class Market(Struct, frozen=True, kw_only=True):
     """No offer can have more rent paid on it; None if that is not known."""
     least_price: int | None = None
     """No offer can cost less; None if that is not known."""
+    rests: bool = False
+    """At the last look nothing was nearly due, and little has changed since: the bargains are those of then."""
 
     @property
     def is_quiet(self) -> bool:

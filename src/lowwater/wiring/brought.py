@@ -34,6 +34,7 @@ class Brought(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     offers_recall: bool = False
     thinking: object = None
+    tool_choice: object = None
 
     def incoming(self, state: State) -> Incoming:
         """Return them as values."""
@@ -46,7 +47,13 @@ class Brought(Struct, frozen=True, kw_only=True):
             tools=None if self.tools is None else write_json(self.tools),
             max_tokens=self.max_tokens,
             offers_recall=self.offers_recall,
+            parameters=self.written(self.thinking) + b"\0" + self.written(self.tool_choice),
         )
+
+    @staticmethod
+    def written(value: object) -> bytes:
+        """Return a parameter as JSON, nothing if it was not given."""
+        return b"" if value is None else write_json(value)
 
     def turn(self, state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Prepared]:
         """Return the turn that prepares them for sending."""

@@ -28,5 +28,5 @@ class Outside(Struct, frozen=True, kw_only=True):
     def blocking(self) -> tuple[Summarizer, ...]:
         """Return the summarizers for a call that blocks, or raise BadInput if one has to be awaited."""
         if any(is_async(summarizer) for summarizer in self.summarizers):
-            raise BadInput("the summarizer is async: call aprepare or acompress instead")
+            raise BadInput("the summarizer is async: call aprepare or acompress instead, and apark for park")
         return cast(tuple[Summarizer, ...], self.summarizers)

@@ -34,6 +34,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     tools: bytes = b""
     thinking: bytes = b""
     """The request's `thinking` at Anthropic, if it was given to `prepare`."""
+    tool_choice: bytes = b""
+    """The request's `tool_choice`, if it was given to `prepare`."""
     marks: Marks | None = None
     """Which cache marks the provider takes; None where it takes none."""
     seams: Seams = NOWHERE
@@ -45,7 +47,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     decision: Decision | None = None
 
     def as_anthropic(self) -> dict[str, Any]:
-        """Return `messages`, and `system`, `tools` and `thinking` where there are any, for the Anthropic SDK or API."""
+        """Return `messages`, and what else there is of the request, for the Anthropic SDK or API."""
         system, messages = self._split(self._read_as("anthropic"))
         messages = messages[sent_from(messages) :]
         raws = encode_messages(messages, "anthropic")
@@ -57,7 +59,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         else:
             raws = with_marks_left(raws, system, tools)
         thinking = thinking_for(self.thinking, raws) if self.thinking else b""
-        return _fields(raws, system=system, tools=tools, thinking=thinking)
+        return _fields(raws, system=system, tools=tools, tool_choice=self.tool_choice, thinking=thinking)
 
     def as_openai(self, *, cache_key: bool = True) -> dict[str, Any]:
         """Return `messages`, and `tools` where there are any, for the OpenAI SDK or a compatible API.
@@ -70,7 +72,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         if self.marks is not None and (self.marks.breakpoints or self.marks.in_chat):
             put = with_breakpoints if self.marks.breakpoints else with_chat_marks
             raws = put(raws, first=first, marks=self.marks, seams=self._seams("openai_chat", len(raws)))
-        fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"))
+        fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"), tool_choice=self.tool_choice)
         return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
     def _read_as(self, format: Format) -> list[Message]:

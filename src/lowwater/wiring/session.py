@@ -22,7 +22,6 @@ from lowwater.engine.state import Route, State
 from lowwater.engine.turn import Prepared, compress, deliberate, record
 from lowwater.errors import BadInput
 from lowwater.values.decision import Decision
-from lowwater.values.entries import Opened
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
@@ -32,8 +31,10 @@ from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought, format_of, read_messages, written_messages
 from lowwater.wiring.counting import calibration_for
+from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.last_sent import LastSent
+from lowwater.wiring.opening import opened
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
@@ -51,9 +52,10 @@ class Session:
         self.name = name
         self._setup = setup
         self._outside = outside
-        self._kept = Kept(_opened(route, setup, outside))
+        self._kept = Kept(opened(route, setup, outside))
         self._last_sent: LastSent | None = None
         self._turns = Turns(name, self._kept, setup, outside, riding=self._riding)
+        self._idle = Idle(self._kept, setup, outside, riding=self._riding)
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
@@ -85,12 +87,14 @@ class Session:
         max_tokens: int | None = None,
         offers_recall: bool = False,
         thinking: object = None,
+        tool_choice: object = None,
     ) -> PreparedRequest:
         """Return the request to send, compacted if the policy says so.
 
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
         about earlier messages is taken as the client's will, and the ledger keeps what was there before. `thinking`, if
-        given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there.
+        given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there. The
+        provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client.
         """
         brought = Brought(
             messages=messages,
@@ -99,6 +103,7 @@ class Session:
             max_tokens=max_tokens,
             offers_recall=offers_recall,
             thinking=thinking,
+            tool_choice=tool_choice,
         )
         return self._request(self._turns.take(brought.turn), brought)
 
@@ -111,6 +116,7 @@ class Session:
         max_tokens: int | None = None,
         offers_recall: bool = False,
         thinking: object = None,
+        tool_choice: object = None,
     ) -> PreparedRequest:
         """Do what `prepare` does without blocking the event loop; one turn of a session at a time."""
         brought = Brought(
@@ -120,6 +126,7 @@ class Session:
             max_tokens=max_tokens,
             offers_recall=offers_recall,
             thinking=thinking,
+            tool_choice=tool_choice,
         )
         return self._request(await self._turns.atake(brought.turn), brought)
 
@@ -149,6 +156,17 @@ class Session:
     async def acompress(self, focus: str | None = None) -> Compaction | None:
         """Do what `compress` does without blocking the event loop."""
         return _compaction(await self._turns.atake(partial(compress, focus=focus or "")))
+
+    def park(self) -> bool:
+        """Prepare a summary while the user is away, if one will be needed soon; returns whether one is ready now.
+
+        The view changes only when a later turn publishes it; one whose messages change meanwhile is never shown.
+        """
+        return self._idle.park()
+
+    async def apark(self) -> bool:
+        """Do what `park` does without blocking the event loop."""
+        return await self._idle.apark()
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
         """Switch to another model: window, prices, cache rules and counts follow at once (SPEC G).
@@ -260,7 +278,8 @@ class Session:
             assumed=state.assumed,
             system=state.ledger.view.system,
             tools=state.ledger.view.tools,
-            thinking=b"" if brought.thinking is None else write_json(brought.thinking),
+            thinking=brought.written(brought.thinking),
+            tool_choice=brought.written(brought.tool_choice),
             marks=marks_of(state, self._setup),
             seams=seams_of(state.ledger, prepared.messages),
             cache_key=cache_key_for(state.model, session=self.name),
@@ -279,18 +298,6 @@ class Session:
 
     def _at(self) -> float:
         return self._outside.clock.now()
-
-
-def _opened(route: Route, setup: Setup, outside: Outside) -> State:
-    model = outside.registry.find(route.model)
-    opened = Opened(at=outside.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
-    return State(
-        ledger=Ledger().append(opened),
-        route=route,
-        model=model,
-        calibration=calibration_for(route.model),
-        binds_thinking=model.binds_thinking,
-    )
 
 
 def _compaction(acted: Acted) -> Compaction | None:

@@ -48,8 +48,10 @@ class Status(Struct, frozen=True, kw_only=True):
             lines.append(_cost(used))
         if used.turns:
             cached = used.cache_read / used.prompt if used.prompt else 0
+            off = used.misjudged / used.prompt if used.prompt else 0
             lines.append(
-                f"{used.turns:,} turns, {used.prompt:,} prompt tokens ({cached:.0%} read from cache), {used.output:,} output"
+                f"{used.turns:,} turns, {used.prompt:,} prompt tokens ({cached:.0%} read from cache, foreseen within "
+                f"{off:.1%}), {used.output:,} output"
             )
         return "\n".join(lines)
 

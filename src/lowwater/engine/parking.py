@@ -1,0 +1,125 @@
+"""Preparing a summary in idle time, for the moment it can be published cheaply or is needed at once.
+
+A summary that rides a warm cache costs least right after a call, and replacing messages costs least when the cache is
+cold. Parking takes each at its time: written now, published when a policy buys it or a size forces it.
+"""
+
+from collections.abc import Generator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.compact import edges
+from lowwater.decide.cool_down import cool_down_left
+from lowwater.decide.outcome import after_failure, after_summary
+from lowwater.decide.overrides import decide
+from lowwater.decide.settled import is_settled
+from lowwater.engine.billing import cost_of_summaries
+from lowwater.engine.effects import Outcome, Summarize
+from lowwater.engine.on_sale import put_on_sale
+from lowwater.engine.parked import Parked
+from lowwater.engine.replacing import need_of
+from lowwater.engine.setup import Setup
+from lowwater.engine.situate import Situated, arranged, situate, suffices
+from lowwater.engine.state import State
+from lowwater.engine.summaries import obtain
+from lowwater.engine.work import Result, Work
+from lowwater.values.proposal import Proposal
+
+_TURNS_AHEAD = 10
+"""A summary is prepared if a size will force one within so many turns of measured growth, and this one will do then."""
+_SHARE_OF_PRICE = 0.5
+"""Or if the rent has reached this share of its price."""
+
+
+class Parking(Struct, frozen=True, kw_only=True):
+    """What came of asking for a summary ahead of its time: one to park, or none, and what either cost."""
+
+    at: float
+    parked: Parked | None
+    cost: int | None
+    """Nano-dollars; None if that is not known."""
+    failed_at: float | None
+    low: bool | None
+    """Whether the first summarizer's answer missed too much; None if it gave none."""
+
+
+def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Parking | None]:
+    """Ask for a summary of the middle, if none is parked that fits and this one can be expected to be used.
+
+    The session stays as it is until `settle` is told what came of it. A summary without a model is made when it is needed,
+    and never parked.
+    """
+    ladder = setup.ladder(state.standing.at(at))
+    if not ladder.asked or is_parked(state) or cool_down_left(state.past, at):
+        return None
+    situated = situate(state, setup, at)
+    offer = next(iter(edges.summaries(situated.asked)), None)
+    if offer is None or offer.span is None or not _is_expected(situated, offer, setup):
+        return None
+    work = Work(
+        asked=situated.asked,
+        prompt=situated.now.prompt,
+        at=at,
+        ladder=arranged(ladder, state, setup, (offer,), at=at),
+    )
+    need = need_of(work, situated.asked.items, offer)
+    obtained = yield from obtain(need, work.ladder, at=at)
+    asked, judged = need.request, obtained.judged
+    spent = Result(items=(), written=obtained.written, lost=obtained.lost)
+    parked = None
+    if judged is not None and obtained.failed_at is None:
+        parked = Parked(
+            span=offer.span,
+            numbers=asked.numbers,
+            previous=asked.previous,
+            recall=asked.recall,
+            tokens=setup.tokenizer.count(judged.written.text),
+            judged=judged,
+        )
+    return Parking(
+        at=at,
+        parked=parked,
+        cost=cost_of_summaries(state, spent, setup, work),
+        failed_at=obtained.failed_at,
+        low=obtained.low,
+    )
+
+
+def settle(state: State, parking: Parking) -> State:
+    """Return the session with what was prepared for it, whatever happened to it meanwhile: stale or not, it was paid for."""
+    failed_at, parked = parking.failed_at, parking.parked
+    past = after_summary(state.past) if failed_at is None else after_failure(state.past, at=failed_at)
+    state = replace(
+        state,
+        past=past,
+        standing=state.standing.at(parking.at).after(low=parking.low, now=parking.at),
+        totals=state.totals.paid(parking.cost, for_summaries=True),
+    )
+    # Something new is on sale: the next turn has to look.
+    return state if parked is None else drop_stale(replace(state, parked=parked, rest=None))
+
+
+def is_parked(state: State) -> bool:
+    """Return whether a summary stands ready that fits the view."""
+    return state.parked is not None and state.parked.fits(state.ledger.view.items)
+
+
+def drop_stale(state: State) -> State:
+    """Return the session without a parked summary whose messages have changed or are summarised already."""
+    return state if state.parked is None or is_parked(state) else replace(state, parked=None)
+
+
+def _is_expected(situated: Situated, offer: Proposal, setup: Setup) -> bool:
+    """Return whether a summary will be bought or forced soon, as far as can be told: parking costs money."""
+    now = situated.now
+    if not now.enabled:
+        return False
+    ahead = replace(now, prompt=now.prompt + round(_TURNS_AHEAD * now.growth), market=None)
+    forced = not is_settled(decide(ahead, setup.settings, policy=setup.policy.name), ahead)
+    if forced and suffices(replace(situated, now=ahead), offer):
+        return True
+    if situated.pricing is None:
+        return False
+    bargains = put_on_sale((), [offer], situated.pricing, digests=False)
+    return any(bargain.rent >= _SHARE_OF_PRICE * bargain.price for bargain in bargains)

@@ -1,0 +1,171 @@
+"""`Session.park`: beside the turns of a session, from threads and tasks, and nothing paid for is thrown away."""
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from lowwater.compact.summary import extract
+from lowwater.count.estimate import CharacterTokenizer
+from lowwater.errors import BadInput
+from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
+from lowwater.testing.sessions import generate_session
+from lowwater.values.settings import OutputSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.usage import Usage
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+MODEL = "claude-haiku-4-5"
+MESSAGES: list[Any] = [
+    json.loads(raw) for raw in generate_session("coding", seed=1, turns=60).as_anthropic().messages[:121]
+]
+MORE = {"role": "assistant", "content": "Done with that."}
+
+
+def told(request: SummaryRequest) -> Written:
+    text = extract(request, CharacterTokenizer())
+    return Written(text=text, by="model", model=MODEL, usage=Usage(cache_read=1_000, output=100))
+
+
+def open_session(summarizer: Any = (), sink: RecordingSink | None = None) -> Session:
+    """A session whose prompt is at its threshold, so that a summary is worth preparing."""
+    session = Lowwater(
+        model=MODEL,
+        policy="threshold",
+        summarizer=summarizer,
+        sinks=[sink] if sink else [],
+        settings=Settings(output=OutputSettings(quiet=True)),
+        deadline=30.0,
+    ).session()
+    session.append(MESSAGES)
+    session.learn_context_length(round(1.9 * session.status().prompt))
+    return session
+
+
+class Gated(ScriptedSummarizer):
+    """Says that it was asked, and answers once it may."""
+
+    def __init__(self) -> None:
+        super().__init__(told)
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        self.asked.set()
+        assert self.may_answer.wait(30)
+        return super().summarize(request)
+
+
+def test_what_is_appended_while_a_summary_is_prepared_is_kept_and_so_is_the_summary() -> None:
+    gated, sink = Gated(), RecordingSink()
+    session = open_session(gated, sink)
+    with ThreadPoolExecutor(1) as pool:
+        parking = pool.submit(session.park)
+        assert gated.asked.wait(30)
+        session.append(MORE)
+        gated.may_answer.set()
+        assert parking.result(30)
+    assert session.history() == [*MESSAGES, MORE]
+    session.prepare()
+    assert [event.summarizer for event in sink.compactions] == ["model"]
+    assert len(gated.requests) == 1
+
+
+def test_a_turn_does_not_wait_for_a_summary_that_is_being_prepared() -> None:
+    gated = Gated()
+    session = open_session(gated)
+    session.learn_context_length(10**6)
+    session.prepare()
+    session.learn_context_length(round(1.9 * session.status().prompt))
+    with ThreadPoolExecutor(1) as pool:
+        parking = pool.submit(session.park)
+        assert gated.asked.wait(30)
+        session.learn_context_length(10**6)
+        request = session.prepare()
+        assert not parking.done()
+        gated.may_answer.set()
+        assert parking.result(30)
+    assert len(request.messages) == len(MESSAGES)
+
+
+def test_what_the_client_edits_meanwhile_makes_it_stale_and_it_is_billed_all_the_same() -> None:
+    gated = Gated()
+    session = open_session(gated)
+    with ThreadPoolExecutor(1) as pool:
+        parking = pool.submit(session.park)
+        assert gated.asked.wait(30)
+        session.take_in([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
+        gated.may_answer.set()
+        assert not parking.result(30)
+    assert session.status().totals.summary_cost
+    assert len(session.view()) == 11
+
+
+def test_two_who_park_at_a_time_ask_once_and_the_second_does_not_wait() -> None:
+    gated = Gated()
+    session = open_session(gated)
+    with ThreadPoolExecutor(1) as pool:
+        parking = pool.submit(session.park)
+        assert gated.asked.wait(30)
+        assert not session.park(), "it is not ready yet"
+        gated.may_answer.set()
+        assert parking.result(30)
+    assert session.park()
+    assert len(gated.requests) == 1
+
+
+def test_awaited_it_leaves_the_loop_free_and_the_turn_after_it_asks_nobody() -> None:
+    sink = RecordingSink()
+
+    async def run() -> tuple[Session, AsyncScriptedSummarizer]:
+        gate = asyncio.Event()
+        summarizer = AsyncScriptedSummarizer(told, gate=gate)
+        session = open_session(summarizer, sink)
+        parking = asyncio.create_task(session.apark())
+        while not summarizer.waiting:
+            await asyncio.sleep(0)
+        session.append(MORE)
+        gate.set()
+        assert await parking
+        await session.aprepare()
+        return session, summarizer
+
+    session, summarizer = asyncio.run(run())
+    assert session.history()[-1] == MORE
+    assert [event.summarizer for event in sink.compactions] == ["model"]
+    assert len(summarizer.requests) == 1
+
+
+def test_one_that_is_cancelled_parks_nothing_and_the_next_one_can() -> None:
+    async def run() -> None:
+        gate = asyncio.Event()
+        summarizer = AsyncScriptedSummarizer(told, gate=gate)
+        session = open_session(summarizer)
+        parking = asyncio.create_task(session.apark())
+        while not summarizer.waiting:
+            await asyncio.sleep(0)
+        parking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await parking
+        assert not summarizer.requests
+        gate.set()
+        assert await session.apark()
+        assert len(summarizer.requests) == 1
+
+    asyncio.run(run())
+
+
+def test_a_summarizer_that_has_to_be_awaited_is_refused_with_what_to_call() -> None:
+    session = open_session(AsyncScriptedSummarizer(told))
+    with pytest.raises(BadInput, match="apark"):
+        session.park()
+
+
+def test_without_a_model_that_writes_summaries_nothing_is_parked() -> None:
+    session = open_session()
+    ledger = session.ledger
+    assert not session.park()
+    assert session.ledger is ledger
