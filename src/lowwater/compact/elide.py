@@ -7,6 +7,7 @@ from lowwater.compact.offer import offer
 from lowwater.compact.placeholder import FRAME_SHARE, placeholder
 from lowwater.compact.results import Result, calls_in, results_in, text_of
 from lowwater.values.proposal import Proposal, Target
+from lowwater.values.references import NAME as NAMES
 from lowwater.values.view import Item
 
 NAME = "elide"
@@ -23,7 +24,11 @@ def propose(items: Sequence[Item], results: Iterable[Result], making: Making) ->
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
     """Return the items with the proposal's results replaced, each only where its placeholder is smaller."""
-    return replace_results(items, proposal, making, lambda result: _placeholder(result, making))
+    plain = making.preset.plain_placeholders or making.digest_ratio <= 0
+    known = frozenset[str]() if plain else _names_in_talk(items)
+    return replace_results(
+        items, proposal, making, lambda result: _placeholder(result, making, known, plain=plain)
+    )
 
 
 def replace_results(
@@ -47,11 +52,15 @@ def _expected_size(result: Result, making: Making) -> int:
     return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (making.digest_ratio + FRAME_SHARE))))
 
 
-def _placeholder(result: Result, making: Making) -> str:
+def _names_in_talk(items: Sequence[Item]) -> frozenset[str]:
+    """Return the names that stand in what was said: a digest need not repeat them."""
+    return frozenset(name for item in items for name in NAMES.findall(item.message.text))
+
+
+def _placeholder(result: Result, making: Making, known: frozenset[str], *, plain: bool) -> str:
     """Return the placeholder of what the result said as it came, sized by what is shown of it now."""
     whole = text_of(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))
-    plain = making.preset.plain_placeholders or making.digest_ratio <= 0
     return placeholder(
         whole,
         number=result.number,
@@ -59,6 +68,7 @@ def _placeholder(result: Result, making: Making) -> str:
         offers_recall=making.offers_recall,
         tokenizer=making.tokenizer,
         digest_ratio=(making.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
+        known=known,
         plain=plain,
         tokens=result.tokens if plain else None,
     )
