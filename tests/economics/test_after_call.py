@@ -79,6 +79,15 @@ def test_what_was_stored_for_an_hour_stays_so_when_read_by_a_short_mark():
     assert expected_usage(read, SECOND, CLAUDE, 3_611).cache_read == 0
 
 
+def test_a_mark_for_an_hour_on_what_was_stored_for_minutes_buys_nothing():
+    """It is read and not written, so nobody paid for an hour."""
+    short = after_call(Belief(), layout_of([5_000], marks={0: "short"}), CLAUDE, 0).belief
+    marked = after_call(short, layout_of([5_000], marks={0: "long"}), CLAUDE, 100).belief
+    layout = layout_of([5_000, 10], marks={1: "short"})
+    assert expected_usage(marked, layout, CLAUDE, 399).cache_read == 5_000
+    assert expected_usage(marked, layout, CLAUDE, 401).cache_read == 0
+
+
 def test_a_life_that_hits_do_not_prolong_ends_on_time():
     model = replace(CLAUDE, cache=replace(CLAUDE.cache, refreshed_by_hit=False))
     belief = after_call(WARM, FIRST, model, 200).belief

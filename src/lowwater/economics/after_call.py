@@ -122,7 +122,10 @@ def _store(held: dict[bytes, Boundary], layout: Layout, rules: CacheRules, read:
         key = layout.blocks[write.block].key
         if rules.refreshed_by_hit is False and key in held and layout.ends[write.block] <= read:
             continue
-        _put(held, Boundary(key=key, tokens=layout.ends[write.block], used=at, long=write.long))
+        # What was read is not written again, so a mark that asks for longer does not make it live longer.
+        was_read = layout.ends[write.block] <= read and key in held
+        long = write.long and not was_read
+        _put(held, Boundary(key=key, tokens=layout.ends[write.block], used=at, long=long))
 
 
 def _put(held: dict[bytes, Boundary], new: Boundary) -> None:
