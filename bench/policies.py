@@ -24,6 +24,7 @@ from lowwater.economics.bill import cost_of
 from lowwater.load.registry import load_registry
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.playing import as_completion
 from lowwater.values.message import texts_of
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
@@ -121,7 +122,7 @@ class Playing:
             self._compacted(before)
         self._use(uses, request, usage.prompt)
         self._called = self._clock.now()
-        self._session.record(_response(answer, usage, self._model.name))
+        self._session.record(as_completion(answer, usage, self._model.name))
 
     def _compacted(self, before: int) -> None:
         event = self._session.last_compaction()
@@ -159,22 +160,6 @@ def _by_turn(reading: Reading) -> dict[int, list[Use]]:
     for use in reading.uses():
         found.setdefault(use.result.turn + use.later, []).append(use)
     return found
-
-
-def _response(answer: Raw, usage: Usage, model: str) -> dict[str, Any]:
-    return {
-        "object": "chat.completion",
-        "model": model,
-        "choices": [{"index": 0, "finish_reason": "stop", "message": answer}],
-        "usage": {
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.output,
-            "prompt_tokens_details": {
-                "cached_tokens": usage.cache_read,
-                "cache_write_tokens": usage.cache_write,
-            },
-        },
-    }
 
 
 def _played(task: tuple[Session, str, str]) -> tuple[str, Outcome]:

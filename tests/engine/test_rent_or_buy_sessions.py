@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lowwater.economics.bill import cost_of
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
+from lowwater.testing.playing import as_message
 from lowwater.testing.sessions import GeneratedSession, Pauses, generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import CompressionSettings, Settings
@@ -58,25 +59,9 @@ def played(
         session.prepare(system=json.loads(form.system), tools=json.loads(recorded.tools_json("anthropic")))
         usage = replace(session.expected_usage(), output=len(raw) // 4)
         cost += cost_of(usage, facts) or 0
-        session.record(answer(message["content"], usage, model))
+        session.record(as_message(message["content"], usage, model))
         new = []
     return Billed(session, cost, sink.compactions)
-
-
-def answer(content: Any, usage: Any, model: str) -> dict[str, Any]:
-    return {
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": "end_turn",
-        "usage": {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write,
-            "output_tokens": usage.output,
-        },
-    }
 
 
 def test_a_long_session_costs_less_than_under_the_policies_with_a_fixed_trigger() -> None:
@@ -114,7 +99,7 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
         )
         session.prepare()
         call = {"type": "tool_use", "id": f"t{number}", "name": "bash", "input": {"command": f"run {number}"}}
-        session.record(answer([call], session.expected_usage(), MODEL))
+        session.record(as_message([call], session.expected_usage(), MODEL))
         said = "\n".join(f"line {number} {line} of the output" for line in range(40))
         session.append(
             [
@@ -125,7 +110,7 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
             ]
         )
         session.prepare()
-        session.record(answer([{"type": "text", "text": "done"}], session.expected_usage(), MODEL))
+        session.record(as_message([{"type": "text", "text": "done"}], session.expected_usage(), MODEL))
     assert session.decision is not None
     assert session.decision.because.code != "free-now"
     clock.advance(301)

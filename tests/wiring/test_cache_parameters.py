@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.playing import as_message
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
@@ -14,20 +15,7 @@ LONG = "All of this stands in the prefix. " * 900
 def answered(session: Session, **parameters: Any) -> None:
     session.append({"role": "user", "content": "go on"})
     session.prepare(system=LONG, **parameters)
-    usage = session.expected_usage()
-    session.record(
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "text", "text": "yes"}],
-            "usage": {
-                "input_tokens": usage.uncached,
-                "cache_read_input_tokens": usage.cache_read,
-                "cache_creation_input_tokens": usage.cache_write,
-                "output_tokens": 3,
-            },
-        }
-    )
+    session.record(as_message([{"type": "text", "text": "yes"}], session.expected_usage()))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from lowwater.decide.warnings import UsageWarning
 from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.playing import as_message
 from lowwater.testing.sessions import GeneratedSession
 from lowwater.values.events import Compaction
 from lowwater.values.message import texts_of
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session
@@ -58,7 +58,7 @@ class Played(Struct, kw_only=True):
         self._look_for(exchange.names, request)
         output = len(msgspec.json.encode(exchange.answer)) // _CHARACTERS_PER_TOKEN
         usage = replace(self.session.expected_usage(), output=output)
-        self.session.record(_response(exchange.answer, usage, self.session.status().model))
+        self.session.record(as_message(exchange.answer, usage, self.session.status().model))
         return request.tokens
 
     def _look_for(self, names: Sequence[str], request: PreparedRequest) -> None:
@@ -121,19 +121,3 @@ def _exchanges(generated: GeneratedSession, messages: Sequence[bytes]) -> Iterat
             new=new, answer=message["content"], at=generated.times[at], names=tuple(names.get(at, ()))
         )
         new = []
-
-
-def _response(content: Any, usage: Usage, model: str) -> dict[str, Any]:  # noqa: ANN401  # JSON
-    return {
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": "end_turn",
-        "usage": {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write,
-            "output_tokens": usage.output,
-        },
-    }
