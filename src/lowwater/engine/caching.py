@@ -52,7 +52,8 @@ def laid_out(state: State, setup: Setup) -> Laid:
         view,
         start=state.model.name.encode() + b"\0" + state.parameters,
         prompt=state.prompt,
-        scale=state.calibration.scale,
+        # What was reported says more than the scale: the blocks together are no more than the prompt.
+        scale=min(state.calibration.scale, state.prompt / max(1, state.counted)),
         marks=places,
         before=state.laid,
     )

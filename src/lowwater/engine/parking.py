@@ -115,10 +115,11 @@ def _is_expected(situated: Situated, offer: Proposal, setup: Setup) -> bool:
     now = situated.now
     if not now.enabled:
         return False
-    ahead = replace(now, prompt=now.prompt + round(_TURNS_AHEAD * now.growth), market=None)
-    forced = not is_settled(decide(ahead, setup.settings, policy=setup.policy.name), ahead)
-    if forced and suffices(replace(situated, now=ahead), offer):
-        return True
+    for turns in (0, _TURNS_AHEAD):
+        then = replace(now, prompt=now.prompt + round(turns * now.growth), market=None)
+        forced = not is_settled(decide(then, setup.settings, policy=setup.policy.name), then)
+        if forced and suffices(replace(situated, now=then), offer):
+            return True
     if situated.pricing is None:
         return False
     bargains = put_on_sale((), [offer], situated.pricing, digests=False)

@@ -1,0 +1,111 @@
+"""A parked summary: what it stands for, when it may be published, and what it offers."""
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from lowwater.compact import summarize
+from lowwater.compact.elide import apply as elide
+from lowwater.compact.spans import replace_span, request_for
+from lowwater.engine.parked import Parked
+from lowwater.testing.views import Script, asked, lines, making, offer_of
+from lowwater.values.decision import Reason
+from lowwater.values.groups import Span
+from lowwater.values.summaries import Judged, Verdict, Written
+from lowwater.values.view import Edited, Item
+
+FIRST, LAST, TURNS = 1, 4, 10
+
+
+def conversation(turns: int = TURNS) -> list[Item]:
+    script = Script("openai_chat").user("Fix the tests.")
+    for turn in range(turns):
+        script.calls("bash", {"command": f"step {turn}"}, lines(60, f"word{turn}"))
+    return script.items()
+
+
+def parked_for(items: Sequence[Item], span: Span, *, tokens: int = 60) -> Parked:
+    request = request_for(items, span, max_tokens=100, focus="", recall=False)
+    verdict = Verdict(accepted=True, because=Reason(code="accepted", facts={}), score=1.0)
+    return Parked(
+        span=span,
+        numbers=request.numbers,
+        previous=request.previous,
+        recall=request.recall,
+        tokens=tokens,
+        judged=Judged(written=Written(text="## Goal\n- Fix the tests.", by="model"), verdict=verdict),
+    )
+
+
+ITEMS = conversation()
+SPAN = Span(start=1, stop=len(ITEMS) - LAST)
+PARKED = parked_for(ITEMS, SPAN)
+
+
+def without(items: Sequence[Item], at: int) -> list[Item]:
+    return [item for index, item in enumerate(items) if index != at]
+
+
+@pytest.mark.parametrize(
+    ("items", "fits"),
+    [
+        (ITEMS, True),
+        (conversation(TURNS + 5), True),
+        (without(ITEMS, SPAN.stop), True),
+        (without(ITEMS, SPAN.stop - 1), False),
+        (without(ITEMS, 0), False),
+        (ITEMS[: SPAN.stop - 1], False),
+        (replace_span(ITEMS, Span(start=1, stop=5), "## Goal\n- Other.", making()), False),
+    ],
+    ids=["same", "more", "less behind", "less inside", "less ahead", "cut off", "summarised in part"],
+)
+def test_it_fits_as_long_as_its_span_holds_what_it_stands_for(items: Sequence[Item], fits: bool) -> None:
+    assert PARKED.fits(items) == fits
+
+
+def test_placeholders_inside_its_span_leave_it_as_it_is() -> None:
+    question = asked(ITEMS, first=FIRST, last=LAST)
+    offer = offer_of("elide", question)
+    assert offer is not None
+    shorter = elide(ITEMS, offer, question.making)
+    assert any(isinstance(item, Edited) for item in shorter[SPAN.start : SPAN.stop])
+    assert PARKED.fits(shorter)
+
+
+def test_another_summary_before_its_messages_makes_it_stale() -> None:
+    summarised = replace_span(ITEMS, Span(start=1, stop=5), "## Goal\n- Other.", making())
+    parked = parked_for(summarised, Span(start=1, stop=10))
+    assert parked.previous == "## Goal\n- Other."
+    assert parked.fits(summarised)
+    assert not parked.fits(replace_span(ITEMS, Span(start=1, stop=5), "## Goal\n- This one.", making()))
+
+
+@pytest.mark.parametrize(
+    ("parked", "last", "ready"),
+    [
+        (PARKED, LAST, True),
+        (PARKED, LAST - 2, True),
+        (PARKED, LAST + 2, False),
+        (parked_for(ITEMS, Span(start=0, stop=9)), LAST, False),
+        (parked_for(ITEMS, Span(start=1, stop=10)), LAST, False),
+        (replace(PARKED, recall=True), LAST, False),
+        (replace(PARKED, tokens=1_000_000), LAST, False),
+    ],
+    ids=["yes", "shorter tail", "in the tail", "in the head", "splits a group", "other reader", "too long"],
+)
+def test_it_is_ready_between_head_and_tail_for_the_same_reader_and_if_it_is_not_too_long(
+    parked: Parked, last: int, ready: bool
+) -> None:
+    assert parked.is_ready(asked(ITEMS, first=FIRST, last=last)) == ready
+
+
+def test_publishing_it_takes_no_call_and_removes_what_its_text_leaves() -> None:
+    offer = PARKED.offer(ITEMS)
+    assert offer is not None
+    assert (offer.mechanism, offer.span, offer.calls) == (summarize.NAME, SPAN, 0)
+    gone = sum(item.tokens for item in ITEMS[SPAN.start : SPAN.stop])
+    assert gone - PARKED.tokens - 20 < offer.removes < gone - PARKED.tokens + 1, (
+        "but the user's repeated words"
+    )
+    assert replace(PARKED, tokens=gone).offer(ITEMS) is None
