@@ -1,6 +1,6 @@
 """What recorded sessions cost under every policy of the real engine, and how much of what they use is still in view.
 
-    .venv/bin/python -m bench.policies [MODEL]
+    .venv/bin/python -m bench.policies [MODEL] [--keyless]
 
 Every recorded session with times and at least 60 calls is played through the library: the messages as they were
 recorded, at the times they were recorded. A call is billed as the provider's cache rules say (`economics`), a summary as
@@ -162,9 +162,9 @@ def _by_turn(reading: Reading) -> dict[int, list[Use]]:
     return found
 
 
-def _played(task: tuple[Session, str, str]) -> tuple[str, Outcome]:
-    recorded, policy, model = task
-    return policy, Playing(recorded, policy, model).play()
+def _played(task: tuple[Session, str, str, bool]) -> tuple[str, Outcome]:
+    recorded, policy, model, keyless = task
+    return policy, Playing(recorded, policy, model, keyless=keyless).play()
 
 
 def _chosen() -> Iterator[Session]:
@@ -180,16 +180,18 @@ def main() -> int:
     if not CANONICAL.is_dir():
         print(ABSENT)
         return 0
-    model = sys.argv[1] if len(sys.argv) > 1 else MODEL
+    keyless = "--keyless" in sys.argv
+    model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
     chosen = list(_chosen())
     totals = {policy.name: Outcome() for policy in POLICIES}
-    tasks = [(session, policy, model) for session in chosen for policy in totals]
+    tasks = [(session, policy, model, keyless) for session in chosen for policy in totals]
     with Pool() as pool:
         for done, (policy, outcome) in enumerate(pool.imap_unordered(_played, tasks, chunksize=4), start=1):
             totals[policy].add(outcome)
             print(f"\r{done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    print(f"{len(chosen)} recorded sessions on {model}, {totals[OURS].calls:,} calls\n")
+    how = ", without a model for summaries" if keyless else ""
+    print(f"{len(chosen)} recorded sessions on {model}, {totals[OURS].calls:,} calls{how}\n")
     print("| policy | total | calls | summaries | rework | ÷ rent-or-buy | compactions | uses in view |")
     print("|---|---|---|---|---|---|---|---|")
     ours = totals[OURS]

@@ -9,20 +9,30 @@ from lowwater.compact import summarize
 from lowwater.compact.elide import apply as elide
 from lowwater.compact.spans import replace_span, request_for
 from lowwater.engine.parked import Parked
+from lowwater.engine.parking import Parking, settle
+from lowwater.engine.resting import Rest
+from lowwater.engine.state import Route, State
+from lowwater.load.registry import load_registry
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 from lowwater.values.decision import Reason
 from lowwater.values.groups import Span
+from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Judged, Verdict, Written
 from lowwater.values.view import Edited, Item
+from lowwater.wiring.counting import calibration_for
 
 FIRST, LAST, TURNS = 1, 4, 10
 
 
 def conversation(turns: int = TURNS) -> list[Item]:
+    return script_of(turns).items()
+
+
+def script_of(turns: int) -> Script:
     script = Script("openai_chat").user("Fix the tests.")
     for turn in range(turns):
         script.calls("bash", {"command": f"step {turn}"}, lines(60, f"word{turn}"))
-    return script.items()
+    return script
 
 
 def parked_for(items: Sequence[Item], span: Span, *, tokens: int = 60) -> Parked:
@@ -109,3 +119,38 @@ def test_publishing_it_takes_no_call_and_removes_what_its_text_leaves() -> None:
         "but the user's repeated words"
     )
     assert replace(PARKED, tokens=gone).offer(ITEMS) is None
+
+
+def session(ledger: Ledger) -> State:
+    """A session that need not look for something to buy for a while."""
+    name = "claude-haiku-4-5"
+    return State(
+        ledger=ledger,
+        route=Route(model=name),
+        model=load_registry().find(name),
+        calibration=calibration_for(name),
+        rest=Rest(until=10, prompt=1_000),
+    )
+
+
+@pytest.mark.parametrize("turns", [TURNS, TURNS + 3], ids=["at rest", "gone on"])
+def test_a_session_takes_what_was_prepared_for_it_and_looks_what_is_on_sale(turns: int) -> None:
+    parking = Parking(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False)
+    settled = settle(session(script_of(turns).ledger()), parking)
+    assert settled.parked is PARKED
+    assert settled.rest is None
+    assert settled.totals.summary_cost == 7
+
+
+def test_what_is_stale_before_it_is_there_is_paid_and_not_parked() -> None:
+    settled = settle(session(Ledger()), Parking(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False))
+    assert settled.parked is None
+    assert settled.totals.summary_cost == 7
+
+
+def test_a_failure_is_remembered_for_the_cool_down() -> None:
+    before = session(Ledger())
+    settled = settle(before, Parking(at=5.0, parked=None, cost=None, failed_at=6.0, low=None))
+    assert (settled.past.failures, settled.past.failed_at) == (1, 6.0)
+    assert settled.totals.summary_cost is None, "nobody knows what it cost"
+    assert settled.rest is before.rest

@@ -26,6 +26,11 @@ class Acted(Struct, frozen=True, kw_only=True):
     state: State
     events: tuple[Event, ...]
 
+    @property
+    def compaction(self) -> Compaction | None:
+        """The compaction among the events, if there was one."""
+        return next((event for event in self.events if isinstance(event, Compaction)), None)
+
 
 class _Outcome(Struct, frozen=True, kw_only=True):
     """The view and system prompt that a compaction would leave."""
@@ -149,4 +154,4 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
 def _after_summaries(past: Past, result: Result) -> Past:
     if result.failed_at is not None:
         return after_failure(past, at=result.failed_at)
-    return after_summary(past) if result.judged and result.written else past
+    return after_summary(past) if result.judged else past

@@ -56,7 +56,10 @@ def put_on_sale(
     )
     starts = pricing.starts()
     replacing = [_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
-    found = (_prune(edits, pieces, pricing, starts), _best([plan for plan in replacing if plan is not None]))
+    found = (
+        _prune(edits, pieces, pricing, starts),
+        best_summary([plan for plan in replacing if plan is not None]),
+    )
     least = pricing.prompt // _LEAST_SHARE
     return [bargain for bargain in found if bargain is not None and bargain.removes > least]
 
@@ -141,7 +144,7 @@ def _summary(
     return replace(bargain, plan=(*_plan(edits, behind, pricing), offer))
 
 
-def _best(plans: Sequence[Bargain]) -> Bargain | None:
+def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
     """Return the best of several summaries; if one that is written already is due, nobody is asked for much the same.
 
     Another goes before it only if the rent on what it removes beyond it has reached the difference in price.

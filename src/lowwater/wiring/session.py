@@ -11,7 +11,6 @@ from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
 from lowwater.engine import rewinding
 from lowwater.engine.caching import marks_of
-from lowwater.engine.commit import Acted
 from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.recall import Recalled, recall
 from lowwater.engine.restart import reset, switch
@@ -151,11 +150,11 @@ class Session:
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact by hand; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
-        return _compaction(self._turns.take(partial(compress, focus=focus or "")))
+        return self._turns.take(partial(compress, focus=focus or "")).compaction
 
     async def acompress(self, focus: str | None = None) -> Compaction | None:
         """Do what `compress` does without blocking the event loop."""
-        return _compaction(await self._turns.atake(partial(compress, focus=focus or "")))
+        return (await self._turns.atake(partial(compress, focus=focus or ""))).compaction
 
     def park(self) -> bool:
         """Prepare a summary while the user is away, if one will be needed soon; returns whether one is ready now.
@@ -298,7 +297,3 @@ class Session:
 
     def _at(self) -> float:
         return self._outside.clock.now()
-
-
-def _compaction(acted: Acted) -> Compaction | None:
-    return next((event for event in acted.events if isinstance(event, Compaction)), None)
