@@ -44,7 +44,12 @@ contracts: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m bench
 
-bench-counting bench-recall bench-summary bench-hermes bench-economics: bench-%: .venv/ready
+# The rule beside the offline optimum, and the real engine under every policy.
+bench-economics: .venv/ready
+	$(BIN)/python -m bench.economics
+	$(BIN)/python -m bench.policies
+
+bench-counting bench-recall bench-summary bench-hermes: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*
 
 fix: .venv/ready
