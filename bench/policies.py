@@ -1,9 +1,9 @@
 """What recorded sessions cost under every policy of the real engine, and how much of what they use is still in view.
 
-    .venv/bin/python -m bench.policies [MODEL] [--keyless]
+    .venv/bin/python -m bench.policies [MODEL] [--keyless] [--generated]
 
 Every recorded session with times and at least 60 calls is played through the library: the messages as they were
-recorded, at the times they were recorded. A call is billed as the provider's cache rules say (`economics`), a summary as
+recorded, at the times they were recorded; or, with `--generated`, sessions of the project's own generator. A call is billed as the provider's cache rules say (`economics`), a summary as
 a call that rides the cached prefix, and each later use of something that is no longer in the view as one recall: a call
 over the cached prompt and a write of the content.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from bench.transcripts import ABSENT, CANONICAL, Session, sessions
+from bench.transcripts import ABSENT, CANONICAL, Recorded, Session, sessions
 from bench.uses import Reading, Use, find
 from lowwater.compact.summary import extract
 from lowwater.decide.policies import POLICIES
@@ -25,10 +25,12 @@ from lowwater.load.registry import load_registry
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.playing import as_completion
+from lowwater.testing.sessions import Kind, generate_session
 from lowwater.values.message import texts_of
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
+from lowwater.wire.formats import decode_messages, encode_messages
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 
@@ -36,6 +38,9 @@ OURS = "rent-or-buy"
 TOKENIZER = tokenizer_for("o200k")
 MODEL = "claude-opus-4-5"
 LEAST_CALLS = 60
+KINDS: tuple[Kind, ...] = ("coding", "research", "support")
+GENERATED, TURNS = 10, 150
+"""Seeds of each kind, and calls of each session."""
 _INSTRUCTION = 400
 _TTL = 300.0
 
@@ -175,14 +180,27 @@ def _chosen() -> Iterator[Session]:
             yield session
 
 
+def _generated() -> Iterator[Session]:
+    for kind in KINDS:
+        for seed in range(1, 1 + GENERATED):
+            made = generate_session(kind, seed=seed, turns=TURNS)
+            raws = encode_messages(made.messages, "openai_chat")
+            lines = (
+                Recorded(message=message, kind="", model=made.model, usage=b"", at=at)
+                for message, at in zip(decode_messages(raws, "openai_chat"), made.times, strict=True)
+            )
+            yield Session(name=made.id, id=made.id, agent="", messages=tuple(lines))
+
+
 def main() -> int:
     """Print a table, and return 1 if a policy that keeps as much is cheaper than rent-or-buy."""
-    if not CANONICAL.is_dir():
+    generated = "--generated" in sys.argv
+    if not generated and not CANONICAL.is_dir():
         print(ABSENT)
         return 0
     keyless = "--keyless" in sys.argv
     model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
-    chosen = list(_chosen())
+    chosen = list(_generated() if generated else _chosen())
     totals = {policy.name: Outcome() for policy in POLICIES}
     tasks = [(session, policy, model, keyless) for session in chosen for policy in totals]
     with Pool() as pool:
@@ -191,7 +209,9 @@ def main() -> int:
             print(f"\r{done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     how = ", without a model for summaries" if keyless else ""
-    print(f"{len(chosen)} recorded sessions on {model}, {totals[OURS].calls:,} calls{how}\n")
+    print(
+        f"{len(chosen)} {'generated' if generated else 'recorded'} sessions on {model}, {totals[OURS].calls:,} calls{how}\n"
+    )
     print("| policy | total | calls | summaries | rework | ÷ rent-or-buy | compactions | uses in view |")
     print("|---|---|---|---|---|---|---|---|")
     ours = totals[OURS]

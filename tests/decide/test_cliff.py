@@ -18,12 +18,12 @@ def at(prompt: int, removes: int = 90_000) -> Situation:
     return situation(prompt, offer("elide", removes), context=1_000_000, cliff=CLIFF)
 
 
-def decided(now: Situation, policy: str = "rent-or-buy") -> Decision:
+def decided(now: Situation, policy: str = "runway") -> Decision:
     return decide(now, Settings(), policy=policy)
 
 
 @pytest.mark.parametrize("policy", AVOIDING)
-def test_every_policy_but_never_stays_below_a_cliff(policy: str) -> None:
+def test_every_policy_with_a_fixed_trigger_stays_below_a_cliff(policy: str) -> None:
     decision = decided(at(CLIFF), policy)
     assert isinstance(decision, Compact)
     assert decision.because.code == "cliff"
@@ -33,6 +33,21 @@ def test_every_policy_but_never_stays_below_a_cliff(policy: str) -> None:
 def test_below_the_cliff_and_under_never_it_is_no_reason() -> None:
     assert decided(at(CLIFF - 1)).because.code != "cliff"
     assert decided(at(CLIFF), "never").because.code == "policy-never"
+
+
+def test_a_policy_that_compares_prices_finds_the_cliff_in_them() -> None:
+    """What the whole request costs more is part of the price of the next call, and so of every plan."""
+    assert "rent-or-buy" not in AVOIDING
+    assert decided(at(CLIFF), "rent-or-buy").because.code != "cliff"
+
+
+def test_where_edits_are_enough_no_summary_follows() -> None:
+    now = situation(
+        CLIFF, offer("elide", 90_000), offer("summarize", 150_000), context=1_000_000, cliff=CLIFF
+    )
+    decision = decided(now)
+    assert isinstance(decision, Compact)
+    assert [step.mechanism for step in decision.proposals] == ["elide"]
 
 
 def test_what_would_stay_above_the_cliff_is_left_to_the_policy() -> None:

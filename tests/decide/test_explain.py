@@ -38,6 +38,7 @@ CASES: list[tuple[str, str, Situation]] = [
     ("too-many-bytes", "runway", situation(7_000, bytes=33_000_000, max_bytes=32_000_000)),
     ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
     ("rent-cannot-be-due", "rent-or-buy", situation(70_000, market=market(most_rent=1, least_price=2))),
+    ("undone", "rent-or-buy", situation(70_000, market=market(held=7))),
     ("rent-rests", "rent-or-buy", situation(70_000, market=market(rests=True))),
     ("nothing-to-buy", "rent-or-buy", situation(70_000, market=market())),
     ("rent-below-price", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=3_000_000)))),
@@ -45,8 +46,12 @@ CASES: list[tuple[str, str, Situation]] = [
     ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
     ("wall", "runway", situation(112_000, SUMMARY)),
     ("wall-into-tail", "runway", situation(170_000, SUMMARY, ALL)),
-    ("byte-limit", "runway", situation(7_000, ELIDE, bytes=33_000_000, max_bytes=32_000_000)),
-    ("cliff", "rent-or-buy", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
+    (
+        "byte-limit",
+        "runway",
+        situation(7_000, offer("images", 2_000), bytes=33_000_000, max_bytes=32_000_000),
+    ),
+    ("cliff", "runway", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
     ("rent-paid", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=30_000_000)))),
     ("free-now", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, price=-5_000_000)))),
     ("summary-due", "threshold", situation(70_000, SUMMARY)),
@@ -63,7 +68,9 @@ CASES: list[tuple[str, str, Situation]] = [
 
 def test_every_code_has_a_sentence_and_a_case_here() -> None:
     assert set(SENTENCES) == set(CODES)
-    assert [*(code for code, _, _ in CASES), "not-smaller"] == list(CODES), "which only the engine can find"
+    assert [*(code for code, _, _ in CASES), "not-smaller", "too-large-at-the-door"] == list(CODES), (
+        "which only the engine can find"
+    )
 
 
 @pytest.mark.parametrize(("code", "policy", "now"), CASES, ids=[code for code, _, _ in CASES])
@@ -94,7 +101,7 @@ def test_a_prune_reads_like_this() -> None:
         "1. Put short placeholders in place of old tool results: about 22,000 tokens less, from message 5 on; no "
         "model is called.\n"
         "2. Replace the messages between the protected start and end by one summary: about 50,000 tokens less, from "
-        "message 5 on; calls of a model: 1.\n"
+        "message 5 on; a summary is written.\n"
         "From message 5 on, about 9,000 tokens are written to the cache again.\n"
         "Once 54,400 tokens or fewer are left, the remaining steps are skipped."
     )

@@ -166,3 +166,15 @@ def test_under_every_providers_rules_a_session_that_ends_at_the_wrong_moment_cos
     """A purchase that the session's end leaves without use is what any rule without foresight risks (ECONOMICS)."""
     recorded = coding(40)
     assert played(recorded, model=model).cost < 1.26 * played(recorded, "never", model=model).cost
+
+
+def test_what_was_undone_by_hand_stays_undone_for_a_while_and_pays_from_then_on() -> None:
+    session = played(coding(60)).session
+    compacted = session.status()
+    session.rewind("before-compaction-1")
+    assert session.status().prompt > compacted.prompt
+    session.append([{"role": "user", "content": "and now?"}])
+    session.prepare()
+    assert session.decision is not None
+    assert session.decision.because.code == "undone"
+    assert session.status().compaction_count == compacted.compaction_count

@@ -178,9 +178,8 @@ def test_an_elision_in_the_middle_loses_exactly_the_tokens_behind_it(
     believed = believed_after(llama, TALK, edited)
     # The belief knows where messages end; the server also finds the few tokens with which both versions of one begin.
     assert 0 <= rest.cache_read - believed <= 10
-    print(
-        f"\n{format}: {kept} tokens before the edit, {rest.cache_read} of {rest.prompt} read, {believed} believed"
-    )  # noqa: T201
+    read = f"{rest.cache_read} of {rest.prompt} read, {believed} believed"
+    print(f"\n{format}: {kept} tokens before the edit, {read}")  # noqa: T201
 
 
 def test_a_request_beyond_the_window_is_refused_at_once_with_the_windows_size(llama: LlamaServer) -> None:

@@ -13,6 +13,8 @@ LOOKBACK = 20
 """How many blocks Anthropic looks at from a mark backwards, the marked one included."""
 
 _MESSAGES = 3
+SHORT = 20
+"""Up to so many messages the last three are marked whatever they are (SPEC F); in longer ones only where routers look."""
 _LIFETIMES = {"short": "5m", "long": "1h"}
 
 Lifetime = Literal["short", "long"]

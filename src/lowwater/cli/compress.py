@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.conversations import open_conversation, open_session
+from lowwater.cli.conversations import ASSUMED_MODEL, open_conversation, open_session
 from lowwater.cli.settings_flags import with_settings
-from lowwater.errors import UnreadableFile
+from lowwater.decide.explain import rejection
+from lowwater.errors import BadInput, UnreadableFile
 from lowwater.values.events import Compaction
 from lowwater.values.settings import Resolved
 from lowwater.wire.conversation import encode_conversation
@@ -48,6 +49,10 @@ def compress(
     lowwater compress request.json --focus "the auth tests" --model claude-opus-5-5
     cat messages.json | lowwater compress - --json
     """
+    if out and file != "-" and Path(out).exists() and Path(out).samefile(file):
+        raise BadInput(
+            f"--out names {out}, which is what is read: its originals would be lost; name another file"
+        )
     conversation = open_conversation(file, format)
     session = open_session(conversation, model=model, policy="", settings=settings.settings)
     if when_due:
@@ -66,7 +71,11 @@ def compress(
     console = Console(highlight=False, stderr=not sys.stdout.isatty() and not out)
     console.print(Text(why.splitlines()[0]), width=min(console.width, 100))
     if event:
+        for each in event.rejected:
+            console.print(Text(rejection(each), style="yellow"), width=min(console.width, 100))
         console.print(changes(event))
+    if not model and not conversation.model:
+        console.print(Text(ASSUMED_MODEL, style="bright_black"))
     if not out and sys.stdout.isatty():
         console.print(
             Text("Nothing was written: name a file with --out, or pipe the output.", style="bright_black")

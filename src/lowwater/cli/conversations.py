@@ -13,6 +13,7 @@ from lowwater.wiring.session import Session
 
 FORMATS: dict[str, Format | None] = {"auto": None, "openai": "openai_chat", "anthropic": "anthropic"}
 DEFAULT_MODEL = "claude-opus-5-5"
+ASSUMED_MODEL = f"The file names no model: {DEFAULT_MODEL} is assumed, --model names another."
 
 
 def open_conversation(file: str, format: str) -> Conversation:

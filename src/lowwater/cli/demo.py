@@ -26,6 +26,8 @@ _WATCHED_SECONDS = 8.0
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
 _HANDLE = re.compile(r"lw:\d+")
 _SEARCH = "failed test error"
+_OURS = "rent-or-buy"
+_CEILING = 60_000
 _FIXED = "runway"
 """What the bill is compared with: a rule with a fixed trigger."""
 
@@ -41,16 +43,20 @@ def demo(
     You see it fill up, the warnings, each compaction with its reason, what it
     bought and the bill; then an elided result is recalled and a compaction is
     undone. Calls are billed as the provider's cache rules say, at the times
-    the session was recorded.
+    the session was recorded. A stand-in writes the summaries: what can be
+    extracted without a model, billed as if a model had written it.
     """
     console = Console(highlight=False)
     generated = generate_session("coding", seed=seed, model=MODEL, target_tokens=_TOKENS)
     warned: list[UsageWarning] = []
-    watched = opened(MODEL, policy, on_warning=warned.append)
+    watched = opened(MODEL, policy, ceiling=_CEILING if policy == _OURS else None, on_warning=warned.append)
     fixed, untouched = opened(MODEL, _FIXED), opened(MODEL, policy, compacts=False)
     session = watched.session
     turns = len(generated.usages)
-    console.print(Text(f"A coding agent at work: {turns} turns on {MODEL}, policy {policy}.\n", style="bold"))
+    console.print(Text(f"A coding agent at work: {turns} turns on {MODEL}, policy {policy}.", style="bold"))
+    if policy == _OURS:
+        console.print(f"Its user wants no more than {_CEILING:,} tokens in view (max_view_tokens).")
+    console.print()
 
     def take_warnings() -> tuple[UsageWarning, ...]:
         due = tuple(warned)

@@ -7,18 +7,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.compact.summary import extract
 from lowwater.decide.warnings import UsageWarning
+from lowwater.ports import Tokenizer
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.playing import as_message
 from lowwater.testing.sessions import GeneratedSession
 from lowwater.values.events import Compaction
 from lowwater.values.message import texts_of
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.usage import Usage
+from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session
 
 _CHARACTERS_PER_TOKEN = 4
+_INSTRUCTION = 400
+_LIFETIME = 300.0
+"""Seconds for which the provider's cache keeps a prefix."""
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -41,11 +49,33 @@ class Exchange(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class StandIn:
+    """Writes what the extractive summarizer would, and is billed as a model that rides the cached prefix."""
+
+    NAME = "stand-in"
+
+    def __init__(self, model: str, tokenizer: Tokenizer) -> None:
+        self.model = model
+        self._tokenizer = tokenizer
+        self.read = self.fresh = 0
+        """What of the prompt it follows is in the cache, and what is not."""
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return the extractive summary, with the usage of a call that would have written it."""
+        text = extract(request, self._tokenizer)
+        usage = Usage(
+            cache_read=self.read, uncached=self.fresh + _INSTRUCTION, output=self._tokenizer.count(text)
+        )
+        return Written(text=text, by=self.NAME, usage=usage, model=self.model)
+
+
 class Played(Struct, kw_only=True):
     """One way to run the session: the library's session, at its own clock."""
 
     session: Session
     clock: ScriptedClock
+    writer: StandIn
+    called: float = 0.0
     named: int = 0
     in_view: int = 0
     """How much of what the answers name still stood in the prompt."""
@@ -53,7 +83,12 @@ class Played(Struct, kw_only=True):
     def call(self, exchange: Exchange, system: object) -> int:
         """Take one turn at the time it was recorded, billed as the provider's cache rules say; return its prompt."""
         self.clock.advance(max(0.0, exchange.at - self.clock.now()))
+        before = self.session.status().prompt
         self.session.append(exchange.new)
+        grown = self.session.status().prompt - before
+        warm = exchange.at - self.called <= _LIFETIME
+        self.writer.read, self.writer.fresh = (before, grown) if warm else (0, before + grown)
+        self.called = exchange.at
         request = self.session.prepare(system=system)
         self._look_for(exchange.names, request)
         output = len(msgspec.json.encode(exchange.answer)) // _CHARACTERS_PER_TOKEN
@@ -73,13 +108,25 @@ def opened(
     policy: str,
     *,
     compacts: bool = True,
+    ceiling: int | None = None,
     on_warning: Callable[[UsageWarning], object] | None = None,
 ) -> Played:
-    """Return a session to play, under a policy or without any compaction."""
+    """Return a session to play, under a policy or without any compaction; never above a ceiling if there is one."""
     clock = ScriptedClock()
-    settings = Settings(output=OutputSettings(quiet=True), compression=CompressionSettings(enabled=compacts))
-    library = Lowwater(model=model, policy=policy, settings=settings, on_warning=on_warning, clock=clock)
-    return Played(session=library.session("demo"), clock=clock)
+    settings = Settings(
+        output=OutputSettings(quiet=True),
+        compression=CompressionSettings(enabled=compacts, max_view_tokens=ceiling),
+    )
+    writer = StandIn(model, counter_for(model))
+    library = Lowwater(
+        model=model,
+        policy=policy,
+        summarizer=writer,
+        settings=settings,
+        on_warning=on_warning,
+        clock=clock,
+    )
+    return Played(session=library.session("demo"), clock=clock, writer=writer)
 
 
 def play(

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.conversations import open_conversation, open_session
+from lowwater.cli.conversations import ASSUMED_MODEL, open_conversation, open_session
 from lowwater.cli.settings_flags import with_settings
 from lowwater.decide.explain import sentence
 from lowwater.decide.policies import POLICIES
@@ -58,6 +58,8 @@ def explain(
         typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
     else:
         _print(before, chosen, steps, [verdict for verdict in verdicts if verdict[0] != chosen])
+        if not model and not conversation.model:
+            Console(highlight=False).print(Text(f"\n{ASSUMED_MODEL}", style="bright_black"))
 
 
 def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str, str]]) -> None:

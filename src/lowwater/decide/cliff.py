@@ -17,5 +17,5 @@ def over_cliff(now: Situation) -> Compact | None:
         if plan and expected < cliff:
             enough = max(0, min(now.limits.target, cliff - now.limits.runway))
             reason = because("cliff", prompt=now.prompt, cliff=cliff, expected=expected)
-            return Compact(proposals=(*edits, *text), because=reason, enough=enough, below=cliff)
+            return Compact(proposals=plan, because=reason, enough=enough, below=cliff)
     return None

@@ -46,12 +46,14 @@ def explain(
     `scale` turns counted tokens into the model's, as in the situation that was decided. `market` is what was on sale,
     `rejected` the summaries that were not accepted as they were.
     """
-    told = "\n".join([_decision(decision, scale), *(_rejection(each) for each in rejected)])
+    told = "\n".join([_decision(decision, scale), *(rejection(each) for each in rejected)])
     return f"{told}\n\n{explain_market(market)}" if market is not None else told
 
 
-def _rejection(rejected: Rejected) -> str:
+def rejection(rejected: Rejected) -> str:
     """Say what a summary missed, in the words of the messages it stood for."""
+    if rejected.said:
+        return f"{rejected.by} was asked for a summary and gave none ({rejected.code}): {rejected.said}."
     said = f"The summary by {rejected.by} was not accepted as written ({rejected.code})"
     if not rejected.missing:
         return f"{said}."
@@ -74,7 +76,7 @@ def _decision(decision: Decision, scale: float) -> str:
 
 def _step(step: Proposal, scale: float) -> str:
     doing = _STEPS.get(step.mechanism, step.mechanism)
-    calls = "no model is called" if not step.calls else f"calls of a model: {step.calls:,}"
+    calls = "a summary is written" if step.calls else "no model is called"
     return (
         f"{doing}: about {scaled(step.removes, scale):,} tokens less, from message {step.first_changed + 1:,} on; "
         f"{calls}."

@@ -5,7 +5,7 @@ from lowwater.values.market import Bargain, Market
 
 _CACHE = {
     "warm": "The cache is warm: {hit} of the prompt's tokens should be read from it.",
-    "cold": "The cache is cold, so the whole prompt is written again whatever is done.",
+    "cold": "Nothing of the prompt should be in the cache: all of it is written whatever is done.",
     "unsure": "The cache may be warm: about {hit} of the prompt's tokens can be expected to be read from it.",
 }
 _NAMES = {
@@ -43,7 +43,7 @@ def _told(bargain: Bargain, market: Market) -> list[str]:
     if bargain.rework:
         lines.append(f"    expected rework    {amount(bargain.rework)}")
     lines.append(f"  saves at each call   {amount(bargain.saves)}")
-    lines.append(f"  {_due(bargain)}")
+    lines.append(f"  {_due(bargain, market)}")
     return lines
 
 
@@ -55,10 +55,12 @@ def _named(bargain: Bargain) -> str:
     return " and ".join(steps) or "nothing"
 
 
-def _due(bargain: Bargain) -> str:
+def _due(bargain: Bargain, market: Market) -> str:
     left = bargain.calls_left
     if left == 0:
         return "due now"
     if left is None:
         return "never due at these prices"
-    return f"due after {left:,} more calls over a warm cache, at once if the cache goes cold"
+    calls = "1 more call" if left == 1 else f"{left:,} more calls"
+    sooner = "" if market.warm == "cold" else ", sooner if the cache goes cold"
+    return f"due after {calls} over a warm cache{sooner}"

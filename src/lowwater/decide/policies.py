@@ -33,7 +33,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     mechanisms: tuple[str, ...] = (*PRUNING, "summarize")
     """What it carries out when compaction is asked for by hand, in this order."""
     avoids_cliffs: bool = True
-    """Whether a prompt is kept below the size from which on the whole request is billed at higher prices."""
+    """Whether a prompt is kept below the size from which on the whole request is billed at higher prices, whatever that
+    costs; a policy that compares prices finds out by them."""
     smallest_context: bool = True
     """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
     larger_count: bool = False
@@ -41,7 +42,13 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 POLICIES = (
-    Policy(name="rent-or-buy", decide=rent_or_buy, preset=PRICED, smallest_context=False),
+    Policy(
+        name="rent-or-buy",
+        decide=rent_or_buy,
+        preset=PRICED,
+        avoids_cliffs=False,
+        smallest_context=False,
+    ),
     Policy(name="never", decide=never, preset=OWN, avoids_cliffs=False),
     Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),

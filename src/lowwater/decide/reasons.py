@@ -23,6 +23,7 @@ Code = Literal[
     "too-many-bytes",
     "irreducible",
     "rent-cannot-be-due",
+    "undone",
     "rent-rests",
     "nothing-to-buy",
     "rent-below-price",
@@ -46,6 +47,8 @@ Code = Literal[
     "cooling-down-prune",
     # having tried in vain
     "not-smaller",
+    # on arrival
+    "too-large-at-the-door",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

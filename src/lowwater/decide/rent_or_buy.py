@@ -18,6 +18,8 @@ def rent_or_buy(now: Situation, settings: Settings) -> Decision:
     market = now.market
     if market is None:
         return runway(now, settings)
+    if market.held > 0:
+        return Keep(because=because("undone", prompt=now.prompt, calls=market.held))
     if market.is_quiet:
         return Keep(because=because("rent-cannot-be-due", prompt=now.prompt))
     if market.rests:

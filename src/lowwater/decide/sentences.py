@@ -39,6 +39,8 @@ SENTENCES: dict[Code, str] = {
     "{minimum} that make it count.",
     "rent-cannot-be-due": "The prompt of {prompt} tokens stays as it is: whatever could be removed from it, carrying that has "
     "cost less so far than rewriting the cache behind it would.",
+    "undone": "A compaction was undone, so the prompt of {prompt} tokens stays as it is unless a size forces a change; calls "
+    "until things are bought again: {calls}.",
     "rent-rests": "The prompt of {prompt} tokens stays as it is: when it was last looked through, nothing in it was nearly "
     "worth its price, and it has hardly grown since.",
     "nothing-to-buy": "The prompt of {prompt} tokens stays as it is: there is next to nothing to remove outside its protected "
@@ -55,8 +57,8 @@ SENTENCES: dict[Code, str] = {
     "prices; compacting it should leave {expected}.",
     "rent-paid": "Carrying {removes} of {prompt} tokens has cost {rent} so far, no less than the {price} that removing them "
     "costs now (the cache is {warm}), so they go.",
-    "free-now": "The cache is {warm}, so with {removes} of {prompt} tokens removed the next call is {gain} cheaper, "
-    "what may be lost included: they go.",
+    "free-now": "With {removes} of {prompt} tokens removed the next call is {gain} cheaper at once (the cache is {warm}), "
+    "what may be lost included, so they go.",
     "summary-due": f"{_DUE}; a summary of the older messages should leave {{expected}}.",
     "prune-suffices": f"{_DUE}; pruning alone should leave {{pruned}}, no more than the {{target}} it has to get down "
     "to, so no summary is needed.",
@@ -75,6 +77,8 @@ SENTENCES: dict[Code, str] = {
     "{expected}.",
     "cooling-down-prune": f"{_COOLING}; until then only what needs no model is done, which should reclaim {{reclaims}} "
     "of {prompt} tokens and leave {expected}.",
+    "too-large-at-the-door": "Tool results that came in (so many: {results}) were longer than {limit} tokens and were shortened "
+    "before they entered the prompt.",
     "not-smaller": "What was tried ({wanted}) would not have made the prompt of {prompt} tokens smaller, so it stays as "
     "it is.",
 }

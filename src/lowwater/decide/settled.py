@@ -16,6 +16,7 @@ _BEFORE_OFFERS: frozenset[Code] = frozenset(
         "cache-aware",
         "rent-cannot-be-due",
         "rent-rests",
+        "undone",
     }
 )
 

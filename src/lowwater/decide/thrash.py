@@ -21,7 +21,8 @@ def irreducible(now: Situation, wanted: Compact) -> Keep | None:
     fresh = _fresh_tokens(now, wanted)
     since = now.at if past.fruitless_at is None else past.fruitless_at
     left = RETRY.seconds_left(past.fruitless, since=since, at=now.at)
-    if now.prompt >= retry_at or fresh >= limits.minimum_prune or not left:
+    needed = limits.minimum_prune if limits.minimum_prune > 1 else limits.runway
+    if now.prompt >= retry_at or fresh >= needed or not left:
         return None
     return Keep(
         because=because(
@@ -31,7 +32,7 @@ def irreducible(now: Situation, wanted: Compact) -> Keep | None:
             floor=past.floor,
             retry_at=retry_at,
             fresh=fresh,
-            needed=limits.minimum_prune,
+            needed=needed,
             seconds=left,
         )
     )

@@ -43,6 +43,10 @@ class Meter(Struct, frozen=True, kw_only=True):
         gone = bisect_left(self.numbers, upto + 1)
         return Meter(total=self.total, numbers=self.numbers[gone:], readings=self.readings[gone:])
 
+    def restarted(self) -> "Meter":
+        """Return the meter as if no message had left the tail yet: none has paid anything."""
+        return Meter(total=self.total)
+
     def paid(self, number: int) -> int:
         """Return what 1,000 tokens of a message have paid since it left the tail; nothing while it is in it."""
         run = bisect_left(self.numbers, number)

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from lowwater.assemble.marks import Marks, marks_for, place_marks
+from lowwater.assemble.marks import SHORT, Marks, marks_for, place_marks
 from lowwater.assemble.seams import seams_of
 from lowwater.economics.after_call import after_call
 from lowwater.economics.belief import expected_usage, warmth
@@ -14,6 +14,7 @@ from lowwater.engine.laying import PREAMBLE, Laid, key_behind, lay_out
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Call, State
 from lowwater.values.layout import Layout, Lifetime
+from lowwater.values.message import Message
 from lowwater.values.response import Response
 
 _REMEMBERED_GAPS = 50
@@ -33,9 +34,10 @@ def lifetime_of(marks: Marks | None) -> Lifetime:
 
 def laid_out(state: State, setup: Setup) -> Laid:
     """Return the next request, if it were sent as the view is now."""
-    marks, view = marks_of(state, setup), state.ledger.view
-    if state.laid is not None and state.laid.view is view and state.laid.prompt == state.prompt:
-        return state.laid
+    marks, view, laid = marks_of(state, setup), state.ledger.view, state.laid
+    start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
+    if laid is not None and laid.view is view and (laid.prompt, laid.start) == (state.prompt, start):
+        return laid
     places: dict[int, Lifetime] = {}
     if marks is not None:
         messages = view.messages
@@ -45,18 +47,24 @@ def laid_out(state: State, setup: Setup) -> Laid:
             seams=seams_of(state.ledger, messages),
             most=marks.on_messages,
             lookback=marks.lookback,
-            carries=lambda at: not (marks.breakpoints and messages[at].role == "assistant"),
+            carries=lambda at: _carries(messages[at], marks, short=len(messages) <= SHORT),
         )
         places = dict.fromkeys((PREAMBLE, *placed), lifetime_of(marks))
     return lay_out(
         view,
-        start=state.model.name.encode() + b"\0" + state.parameters,
+        start=start,
         prompt=state.prompt,
-        # What was reported says more than the scale: the blocks together are no more than the prompt.
-        scale=min(state.calibration.scale, state.prompt / max(1, state.counted)),
+        scale=state.scale,
         marks=places,
-        before=state.laid,
+        before=laid,
     )
+
+
+def _carries(message: Message, marks: Marks, *, short: bool) -> bool:
+    """Return whether a provider finds a mark on this message: in the chat format not on every one."""
+    if marks.breakpoints:
+        return message.role != "assistant"
+    return short or not marks.in_chat or (message.role != "tool" and bool(message.text))
 
 
 def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
@@ -83,7 +91,7 @@ def answered(state: State, response: Response) -> State:
         call.layout,
         state.model,
         call.at,
-        reported=response.usage,
+        reported=response.usage if response.prompt > 0 and response.cache_told else None,
         output_key=key_behind(call.layout, response.message),
         output_tokens=response.usage.output if response.usage else 0,
         miss_reason=response.miss_reason,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lowwater.engine.asking import aask, ask
 from lowwater.engine.effects import Failure, Outcome, Summarize
 from lowwater.ports import AsyncSummarizer, Clock, Summarizer
+from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding, SummaryRequest
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Driver:
         *,
         deadline: float,
         clock: Clock,
-        riding: Callable[[], Riding | None] = lambda: None,
+        riding: Callable[[Ledger | None], Riding | None] = lambda _: None,
     ) -> None:
         self._riding = riding
         self._left = deadline
@@ -58,7 +59,7 @@ class Driver:
             return result
 
     def _request(self, effect: Summarize) -> SummaryRequest:
-        return replace(effect.request, riding=self._riding()) if effect.rides else effect.request
+        return replace(effect.request, riding=self._riding(effect.ledger)) if effect.rides else effect.request
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 
@@ -15,6 +16,8 @@ class Summarize(Struct, frozen=True, kw_only=True):
 
     request: SummaryRequest
     rung: int
+    ledger: Ledger | None = None
+    """What the turn has made of the session so far; None if that is what is kept."""
     rides: bool = False
     """Extending the request that was sent last is the cheapest way to ask."""
     share: float = 1.0

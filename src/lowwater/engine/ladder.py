@@ -38,10 +38,16 @@ class Ladder(Struct, frozen=True, kw_only=True):
     """Ask all of them and take the best, rather than the first that is good enough."""
     order: tuple[int, ...] = ()
     """The rungs from top to bottom, if not as they are numbered: the cheapest first."""
+    names: tuple[str, ...] = ()
+    """What the summarizers are called, by rung."""
     riding: frozenset[int] = frozenset()
     """The rungs that are asked most cheaply by extending the request that was sent last."""
     accepts_weak: bool = True
     """Go on with the best there is if all of them miss too much."""
+
+    def name(self, rung: int) -> str:
+        """Return what the summarizer of a rung is called."""
+        return self.names[rung] if rung < len(self.names) else f"summarizer {rung + 1}"
 
     @property
     def asked(self) -> tuple[int, ...]:

@@ -20,6 +20,8 @@ _LOST = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
 """Of the later uses of what an edit removes, the share that is no longer in the view (`make bench-recall`)."""
 _LOST_WITHOUT_DIGEST = 0.8
 _LOST_BY_SUMMARY = 0.5
+_LEAST_SUMMARY = 300
+"""Tokens that any summary has."""
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -126,7 +128,7 @@ def _summary(
     removes = scaled(offer.removes, pricing.scale)
     cost = 0
     if offer.calls:
-        calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removes))
+        calls = pricing.summary_calls(replaced=replaced, summary=max(_LEAST_SUMMARY, replaced - removes))
         if not calls:
             return None
         cost = calls[0][0].cost or 0

@@ -7,6 +7,7 @@ change is read, the rest is written.
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.economics.bill import nano_dollars
 from lowwater.economics.purchase import Purchase, price_of
@@ -100,12 +101,20 @@ class Pricing(Struct, frozen=True, kw_only=True):
         )
         calls: list[tuple[SummaryCall, int]] = []
         for rung, writer in enumerate(self.summarizers):
-            other = self.model if writer is None or self.currency == "tokens" else writer
+            other = self._writer(writer)
             ways = summary_calls(work, self.model, other=other, at=self.at)
             can_ride = writer is not None and writer.name == self.model.name
             calls += [(way, rung) for way in ways if can_ride or way.how == "other"]
         known = [(way, rung) for way, rung in calls if way.cost is not None]
         return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
+
+    def _writer(self, writer: Model | None) -> Model:
+        """Return who is paid for a summary: where a price is not known, one as dear as the session's own model."""
+        if writer is None:
+            return self.model
+        if self.currency == "usd" and writer.prices is not None:
+            return writer
+        return replace(self.model, context_length=writer.context_length, max_output=writer.max_output)
 
     def market(self, bargains: Sequence[Bargain] = ()) -> Market:
         """Return the market with these on sale, and the bounds that tell whether it is worth asking for any."""

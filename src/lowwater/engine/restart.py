@@ -52,6 +52,7 @@ def reset(state: State, setup: Setup, at: float) -> State:
         misjudged=None,
         meter=Meter(),
         rest=None,
+        held_until=0,
         market=None,
         call=None,
         called_at=None,

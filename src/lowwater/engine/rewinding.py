@@ -12,6 +12,9 @@ from lowwater.values.entries import Checkpointed, Compacted, PreambleChanged, Re
 from lowwater.values.ledger import Ledger
 from lowwater.values.view import Original
 
+_HELD = 10
+"""Calls for which what was undone by hand stays undone, unless a size forces a change."""
+
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """A position of the ledger with a name, and what the view was there."""
@@ -65,7 +68,11 @@ def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at
     then = state.ledger.view_at(position)
     kept = max(then.shown_numbers(), default=0)
     moved = (then.system, then.tools) != (ledger.view.system, ledger.view.tools)
-    state = unbind(replace(state, ledger=ledger), after=0 if moved else kept)
+    # What is shown again was not carried meanwhile, and was asked for: it pays from now on, and is not bought at once.
+    state = replace(
+        state, ledger=ledger, meter=state.meter.restarted(), rest=None, held_until=state.totals.turns + _HELD
+    )
+    state = unbind(state, after=0 if moved else kept)
     if state.noted and all(isinstance(item, Original) for item in ledger.view.items):
         state = _without_note(state, setup, at)
     return state

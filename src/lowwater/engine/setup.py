@@ -43,6 +43,10 @@ class Setup(Struct, frozen=True, kw_only=True):
         return Ladder(
             rungs=self.rungs,
             first=standing.first,
+            names=tuple(
+                model.name if model else f"summarizer {rung}"
+                for rung, model in enumerate(self.summary_models, start=1)
+            ),
             competing=compression.competing_summaries,
             accepts_weak=compression.weak_summaries == "accept",
         )

@@ -143,7 +143,8 @@ def _market(state: State, pricing: Pricing) -> Market:
     rest = state.rest if market.warm == "warm" else None
     rests = rest is not None and rest.lasts(meter=state.meter.total, prompt=pricing.prompt)
     seen = state.market.bargains if rests and state.market is not None else ()
-    return replace(market, rests=rests, bargains=seen)
+    held = max(0, state.held_until - state.totals.turns)
+    return replace(market, rests=rests, held=held, bargains=seen)
 
 
 def limits_for(state: State, setup: Setup) -> Limits:
@@ -186,7 +187,7 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
         laid=laid,
         items=state.ledger.view.items,
         prompt=state.prompt,
-        scale=state.calibration.scale,
+        scale=state.scale,
         model=model,
         currency=currency,
         at=at,

@@ -106,6 +106,8 @@ class State(Struct, frozen=True, kw_only=True):
     """What the last call was expected to read and write, beside what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
+    held_until: int = 0
+    """The turn up to which nothing is bought, because a compaction was undone."""
     rest: Rest | None = None
     """How long not to look for something to buy; None if the next turn has to look."""
     market: Market | None = None
@@ -132,6 +134,11 @@ class State(Struct, frozen=True, kw_only=True):
     def counted(self) -> int:
         """The size of the view and its preamble, as counted."""
         return self.ledger.view.total_tokens
+
+    @property
+    def scale(self) -> float:
+        """The model's tokens per counted token, no more than what was reported allows for the view as a whole."""
+        return min(self.calibration.scale, self.prompt / max(1, self.counted))
 
     @property
     def prompt(self) -> int:

@@ -20,7 +20,7 @@ OVERSHOOT = 1.5
 """Models count in other tokens: a summary may be this much longer than it was asked to be."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
 _NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
-_NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network"})
+_NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -129,7 +129,10 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
             lost=lost,
             rejected=(*before.rejected, *_rejected(answer)),
         )
-    return replace(before, failures=tuple(failures), lost=lost)
+    told = Rejected(
+        by=ladder.name(rung), code=failures[-1].kind, missing=0, first_missing=(), said=failures[-1].said
+    )
+    return replace(before, failures=tuple(failures), lost=lost, rejected=(*before.rejected, told))
 
 
 def _extracted(need: Need) -> Judged:

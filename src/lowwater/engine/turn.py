@@ -22,9 +22,10 @@ from lowwater.engine.setup import Setup
 from lowwater.engine.situate import Situated, arranged, limits_for, rested, situate, with_offers
 from lowwater.engine.state import State
 from lowwater.engine.thinking import strip_unbound
-from lowwater.engine.work import Work
+from lowwater.engine.work import Result, Work
 from lowwater.values.decision import Compact, Decision
 from lowwater.values.events import Event
+from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.response import Response
 
@@ -125,9 +126,22 @@ def _act(
         by_hand=now.forced,
         at_wall=not now.fits,
     )
-    result = yield from carry_out(work, decision)
+    result = yield from _telling(carry_out(work, decision), state.ledger)
     acted = commit(state, result, setup, work=work, now=now, decision=decision)
     return replace(acted, state=drop_stale(acted.state))
+
+
+def _telling(
+    steps: Generator[Summarize, Outcome, Result], ledger: Ledger
+) -> Generator[Summarize, Outcome, Result]:
+    """Carry the steps out, telling whoever is asked what the turn has made of the session so far."""
+    try:
+        effect = next(steps)
+        while True:
+            effect = steps.send((yield replace(effect, ledger=ledger)))
+    except StopIteration as done:
+        result: Result = done.value
+        return result
 
 
 def _decided(situated: Situated, setup: Setup) -> tuple[Situated, Decision]:

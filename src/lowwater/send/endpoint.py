@@ -77,7 +77,9 @@ def format_of(model: str, base_url: str) -> Format:
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")
     theirs = "anthropic" in (parts.hostname or "") or path.endswith(("/anthropic", "/messages"))
-    return "anthropic" if theirs or "/anthropic/" in path else "openai_chat"
+    if theirs or "/anthropic/" in path:
+        return "anthropic"
+    return "anthropic" if not path and model.lower().startswith("claude") else "openai_chat"
 
 
 def _credentials(format: Format, key: str) -> dict[str, str]:

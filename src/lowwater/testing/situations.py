@@ -63,6 +63,7 @@ def market(
     most_rent: int | None = None,
     least_price: int | None = None,
     rests: bool = False,
+    held: int = 0,
 ) -> Market:
     """Return a market on which these plans are on sale."""
     return Market(
@@ -74,6 +75,7 @@ def market(
         most_rent=most_rent,
         least_price=least_price,
         rests=rests,
+        held=held,
     )
 
 

@@ -17,7 +17,7 @@ class Phase(Struct, frozen=True, kw_only=True):
 
 
 class Rejected(Struct, frozen=True, kw_only=True):
-    """A summary that was not accepted as it was: repaired, passed over, or used for want of a better one (SPEC J)."""
+    """A summary that was not accepted as it was (SPEC J), or a summarizer that gave none."""
 
     by: str
     code: str
@@ -26,6 +26,8 @@ class Rejected(Struct, frozen=True, kw_only=True):
     """How many critical references it does not have."""
     first_missing: tuple[str, ...]
     """The first five of them. These are contents of messages, which must not get into a log."""
+    said: str = ""
+    """Why there is no summary at all, in words without contents; empty if there is one."""
 
 
 class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):

@@ -77,6 +77,8 @@ class Market(Struct, frozen=True, kw_only=True):
     """No offer can have more rent paid on it; None if that is not known."""
     least_price: int | None = None
     """No offer can cost less; None if that is not known."""
+    held: int = 0
+    """Calls for which nothing is bought, because the user has undone a compaction."""
     rests: bool = False
     """At the last look nothing was nearly due, and little has changed since: the bargains are those of then."""
 

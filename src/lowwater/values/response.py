@@ -14,6 +14,8 @@ class Response(Struct, frozen=True, kw_only=True):
     """The call that gave the answer; None if the provider did not say."""
     others: tuple[Usage, ...] = ()
     """Calls the provider made beside it on its own, each billed by its own size: compactions, turns of its tools."""
+    cache_told: bool = True
+    """Whether the usage says how much was read from the cache; where it does not, nothing follows from a zero."""
     list_price: bool = True
     """Whether all of it was billed at the prices of the model that was asked: not by another, nor at another tier."""
     prompt: int = 0

@@ -87,6 +87,7 @@ def _response(
         usage=report.usage if report else None,
         others=report.others if report else (),
         list_price=report.list_price if report else True,
+        cache_told=report.cache_told if report else True,
         prompt=report.prompt if report else 0,
         model=model or "",
         stop=stop or "",

@@ -26,6 +26,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Whether all of it was billed at the prices of the model that was asked."""
     prompt: int = 0
     """The size of the prompt that gave the answer."""
+    cache_told: bool = True
+    """Whether it says how much was read from the cache, be it nothing."""
 
 
 def is_standard(*words: object) -> bool:

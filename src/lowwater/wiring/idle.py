@@ -8,6 +8,7 @@ from lowwater.engine.drive import Driver
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.parking import Parking, is_parked, park, settle
 from lowwater.engine.setup import Setup
+from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
@@ -17,7 +18,7 @@ class Idle:
     """The idle time of one session; whoever takes a turn meanwhile does not wait for it."""
 
     def __init__(
-        self, kept: Kept, setup: Setup, outside: Outside, *, riding: Callable[[], Riding | None]
+        self, kept: Kept, setup: Setup, outside: Outside, *, riding: Callable[[Ledger | None], Riding | None]
     ) -> None:
         self._kept = kept
         self._setup = setup

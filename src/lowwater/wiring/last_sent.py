@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from lowwater.engine.state import State
 from lowwater.values.entries import Rewound
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format
@@ -18,11 +17,11 @@ class LastSent(Struct, frozen=True, kw_only=True):
     model: str
     ledger: Ledger
 
-    def riding(self, state: State, format: Format) -> Riding | None:
+    def riding(self, ledger: Ledger, format: Format) -> Riding | None:
         """Return it as it went out, with what came after it; None if the conversation went back since."""
-        later = state.ledger.entries[len(self.ledger.entries) :]
+        later = ledger.entries[len(self.ledger.entries) :]
         if any(isinstance(entry, Rewound) for entry in later):
             return None
         fields = self.request.as_anthropic() if format == "anthropic" else self.request.as_openai()
-        since = [numbered.message for numbered in state.ledger.messages[len(self.ledger.messages) :]]
+        since = [numbered.message for numbered in ledger.messages[len(self.ledger.messages) :]]
         return Riding(format=format, body=write_json({"model": self.model, **fields}), since=tuple(since))

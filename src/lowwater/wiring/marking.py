@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.assemble.marks import Marks, place_marks
+from lowwater.assemble.marks import SHORT, Marks, place_marks
 from lowwater.assemble.seams import Seams
 from lowwater.wire.anthropic.marks import (
     carries_mark,
@@ -63,6 +63,7 @@ def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: S
         seams=seams.moved(lambda at: at - first),
         most=marks.on_messages,
         lookback=marks.lookback,
+        carries=lambda at: len(bare) <= SHORT or carries_mark(bare[first + at]),
     )
     for at in (*range(first), *(first + place for place in places)):
         bare[at] = mark_chat_message(bare[at], marks.ttl)

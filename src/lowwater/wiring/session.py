@@ -288,9 +288,9 @@ class Session:
         self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
         return request
 
-    def _riding(self) -> Riding | None:
+    def _riding(self, ledger: Ledger | None) -> Riding | None:
         state, last = self._kept.state, self._last_sent
-        return None if last is None else last.riding(state, format_of(state))
+        return None if last is None else last.riding(ledger or state.ledger, format_of(state))
 
     def _base_url(self, model: str) -> str:
         return next((route.base_url for route in self._setup.routes if route.model == model), "")

@@ -17,6 +17,7 @@ from lowwater.engine.timing import timed
 from lowwater.engine.turn import Prepared
 from lowwater.observe.sinks import tell
 from lowwater.observe.usage_warnings import tell_warning
+from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
@@ -37,7 +38,7 @@ class Turns:
         setup: Setup,
         outside: Outside,
         *,
-        riding: Callable[[], Riding | None],
+        riding: Callable[[Ledger | None], Riding | None],
     ) -> None:
         self._riding = riding
         self._session = session

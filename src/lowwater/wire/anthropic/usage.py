@@ -56,6 +56,7 @@ def decode_report(raw: bytes) -> Report:
         list_price=is_standard(usage.service_tier, usage.speed, usage.inference_geo)
         and all(step.type in _AT_LIST_PRICE for step in steps),
         prompt=last.prompt,
+        cache_told=usage.cache_read_input_tokens is not None or usage.cache_creation_input_tokens is not None,
     )
 
 

@@ -10,7 +10,14 @@ from msgspec import Raw, Struct
 from lowwater.wire.anthropic.marks import MARK, mark, mark_content, unmark_message
 from lowwater.wire.reading import read_fields, read_json, write_array, write_object
 
-__all__ = ["break_message", "carries_break", "mark_message", "unbreak_message", "unmark_message"]
+__all__ = [
+    "break_message",
+    "carries_break",
+    "carries_mark",
+    "mark_message",
+    "unbreak_message",
+    "unmark_message",
+]
 
 BREAK = "prompt_cache_breakpoint"
 _EXPLICIT = b'{"mode":"explicit"}'
@@ -35,6 +42,12 @@ def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
     if marked is None:
         return write_object(fields | {MARK: mark(ttl)})
     return write_object(fields | {"content": marked})
+
+
+def carries_mark(raw: bytes) -> bool:
+    """Return whether a mark on the message is found: routers look at text parts, and not at those of tools."""
+    fields = read_fields(raw)
+    return fields.get("role") != b'"tool"' and mark_content(fields.get("content", b"null"), "5m") is not None
 
 
 def carries_break(raw: bytes) -> bool:

@@ -35,7 +35,12 @@ class _Usage(Struct):
 def decode_report(raw: bytes, *, tier: object = None) -> Report:
     """Return what one request was billed at a service tier, or raise BadInput; it is always a single call."""
     usage = decode_usage(raw)
-    return Report(usage=usage, list_price=is_standard(tier), prompt=usage.prompt)
+    return Report(
+        usage=usage,
+        list_price=is_standard(tier),
+        prompt=usage.prompt,
+        cache_told=_tells_of_cache(read_usage(raw, _Usage)),
+    )
 
 
 def decode_usage(raw: bytes) -> Usage:
@@ -59,6 +64,18 @@ def decode_usage(raw: bytes) -> Usage:
         cache_write_long=long,
         output=usage.completion_tokens or usage.output_tokens or 0,
     )
+
+
+def _tells_of_cache(usage: _Usage) -> bool:
+    details = usage.prompt_tokens_details or usage.input_tokens_details or _Details()
+    figures = (
+        details.cached_tokens,
+        usage.prompt_cache_hit_tokens,
+        usage.prompt_cache_miss_tokens,
+        usage.cached_input_tokens,
+        usage.cached_tokens,
+    )
+    return any(figure is not None for figure in figures)
 
 
 def _long_writes(details: _Details) -> int:
