@@ -10,6 +10,11 @@ LowwaterError
 │   └── NoVocabulary         the tokenizer package is missing or lacks a vocabulary
 ├── IllegalEntry             a ledger entry refers to what the ledger does not hold
 ├── IllegalView              what would be sent breaks the provider's rules
+├── StoreFailed              a store cannot do what was asked
+│   ├── StaleLedger          the session has moved on since it was read; carries the version it has now
+│   ├── UnusableStore        a store cannot be opened, read or written: no right, no room, locked, closed
+│   ├── DamagedStore         something stored cannot be read; carries the session and where it broke
+│   └── NewerSchema          a newer Lowwater wrote the store
 └── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
 """
 
@@ -62,6 +67,52 @@ class IllegalEntry(LowwaterError):
 
 class IllegalView(LowwaterError):
     """What would be sent breaks the provider's rules."""
+
+
+class StoreFailed(LowwaterError):
+    """A store cannot do what was asked; nothing of it was done."""
+
+
+class StaleLedger(StoreFailed):
+    """The session is not at the version the caller read: read what came since (or all of it) and try again."""
+
+    def __init__(self, session: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"session {session!r} is at version {found}, not {expected}: read it again and retry"
+        )
+        self.session = session
+        self.expected = expected
+        self.found = found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_stale_ledger, (self.session, self.expected, self.found))
+
+
+def _stale_ledger(session: str, expected: int, found: int) -> StaleLedger:
+    return StaleLedger(session, expected=expected, found=found)
+
+
+class UnusableStore(StoreFailed):
+    """A store cannot be opened, read or written."""
+
+
+class DamagedStore(StoreFailed):
+    """Something stored cannot be read; what other sessions hold is not affected.
+
+    `session` is None where the whole store is damaged. A session can be read up to the version `whole`.
+    """
+
+    def __init__(self, said: str, session: str | None = None, whole: int = 0) -> None:
+        super().__init__(said)
+        self.session = session
+        self.whole = whole
+
+    def __reduce__(self) -> tuple[type["DamagedStore"], tuple[str, str | None, int]]:
+        return (type(self), (str(self), self.session, self.whole))
+
+
+class NewerSchema(StoreFailed):
+    """A newer Lowwater wrote the store; this one does not touch it."""
 
 
 class SummaryFailed(LowwaterError):

@@ -1,0 +1,85 @@
+"""From stored rows back to entries and records, whatever database they lie in; what is damaged is named."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+
+from lowwater.errors import DamagedStore
+from lowwater.store.packing import digest, keys_in, unpack, unpack_message, unpack_record
+from lowwater.store.sealing import Broken, unseal
+from lowwater.values.entries import Entry
+from lowwater.values.message import Message
+from lowwater.values.turn_record import TurnRecord
+
+AT_ONCE = 500
+"""Messages asked for in one query; SQLite takes at least 999 values."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """An entry as it is stored."""
+
+    version: int
+    position: int
+    sealed: object
+
+
+class Hurt(Exception):
+    """What a version brought cannot be read; never leaves the store."""
+
+    def __init__(self, version: int, what: str) -> None:
+        super().__init__(what)
+        self.version = version
+
+    def reported(self, session: str, whole: int) -> DamagedStore:
+        """Return what the caller is told; `whole` is the version before the damage, 0 if there is none."""
+        way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
+        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}", session, whole)
+
+
+Fetch = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
+"""Finds content by its keys: yields key and bytes of what there is, in any order."""
+
+
+def restore_entries(rows: Iterable[Row], fetch: Fetch) -> Iterator[Entry]:
+    """Yield the entries of these rows or raise Hurt; messages are fetched for many at once, so that no row costs a query."""
+    waiting = iter(rows)
+    while batch := list(islice(waiting, AT_ONCE)):
+        messages = _messages(_keys(batch), fetch)
+        for row in batch:
+            try:
+                entry = unpack(unseal(row.sealed), messages)
+            except (Broken, KeyError, msgspec.MsgspecError) as error:
+                why = "a message of it is gone or changed" if isinstance(error, KeyError) else error
+                raise Hurt(row.version, f"entry {row.position} ({why})") from error
+            yield entry
+
+
+def restore_record(version: int, sealed: object) -> TurnRecord:
+    """Return the record that was stored with this version, or raise Hurt."""
+    try:
+        return unpack_record(unseal(sealed))
+    except (Broken, msgspec.MsgspecError) as error:
+        raise Hurt(version, f"a turn record ({error})") from error
+
+
+def _keys(rows: Iterable[Row]) -> list[bytes]:
+    """Return the keys that these rows name; a damaged row names none, and is found out when it is unpacked."""
+    keys: dict[bytes, None] = {}
+    for row in rows:
+        try:
+            keys.update(dict.fromkeys(keys_in(unseal(row.sealed))))
+        except (Broken, msgspec.MsgspecError):
+            continue
+    return list(keys)
+
+
+def _messages(keys: Sequence[bytes], fetch: Fetch) -> dict[bytes, Message]:
+    """Return the messages with these keys; one whose bytes do not match its key is left out."""
+    return {
+        key: unpack_message(body)
+        for start in range(0, len(keys), AT_ONCE)
+        for key, body in fetch(keys[start : start + AT_ONCE])
+        if isinstance(body, bytes) and digest(body) == key
+    }

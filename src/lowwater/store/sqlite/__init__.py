@@ -1,0 +1,1 @@
+"""The store in one SQLite file: several threads and processes at once, nothing to install."""

@@ -1,0 +1,78 @@
+"""The tables, and how older files become newer ones: numbered steps forward, never back.
+
+A session is a row and a run of appends; an append's number is its version. Content is kept once for all sessions and
+`messages` says which session has it under which number. `turns` has in columns what accounts are made of; `newest` of a session
+is its last record whole.
+"""
+
+import sqlite3
+
+from lowwater.errors import NewerSchema, UnusableStore
+
+APPLICATION = 0x4C57_5452
+"""Tells the file from other programs' databases; the letters LWTR."""
+
+_FIRST = (
+    """CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL,
+        entries INTEGER NOT NULL, messages INTEGER NOT NULL, turns INTEGER NOT NULL,
+        opened_at REAL NOT NULL, changed_at REAL NOT NULL, newest BLOB)""",
+    "CREATE INDEX sessions_by_version ON sessions (version)",
+    # A number that was given once is not given again, even when its row is gone.
+    "CREATE TABLE appends (version INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL)",
+    "CREATE INDEX appends_by_session ON appends (session)",
+    """CREATE TABLE entries (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, position)) WITHOUT ROWID""",
+    "CREATE TABLE contents (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
+    """CREATE TABLE messages (
+        session INTEGER NOT NULL, number INTEGER NOT NULL, content INTEGER NOT NULL, tokens INTEGER NOT NULL,
+        PRIMARY KEY (session, number)) WITHOUT ROWID""",
+    "CREATE INDEX messages_by_content ON messages (content)",
+    """CREATE TABLE turns (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, model TEXT NOT NULL,
+        uncached INTEGER, cache_read INTEGER, cache_write INTEGER, cache_write_long INTEGER, output INTEGER,
+        cost INTEGER, decision TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
+    "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
+    f"PRAGMA application_id = {APPLICATION}",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+"""What leads from each schema to the next; the number of the schema is how many were carried out."""
+
+
+def migrate(connection: sqlite3.Connection, path: object) -> None:
+    """Bring the file up to this version's schema, or raise NewerSchema or UnusableStore and leave it as it is."""
+    if _schema(connection, path) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        for number in range(_schema(connection, path), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
+    """Raise NewerSchema if another process has brought the file beyond this version since it was opened."""
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    if schema > len(MIGRATIONS):
+        raise NewerSchema(
+            f"the store {path} has schema {schema} and this Lowwater knows {len(MIGRATIONS)}: use a newer Lowwater"
+        )
+
+
+def _schema(connection: sqlite3.Connection, path: object) -> int:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and application != APPLICATION:
+        raise UnusableStore(f"the store {path} is another program's database: choose another file")
+    refuse_newer(connection, path)
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(schema)

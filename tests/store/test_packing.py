@@ -1,0 +1,114 @@
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lowwater.economics.belief import Belief, Boundary
+from lowwater.economics.rent import Meter
+from lowwater.errors import BadInput
+from lowwater.store.packing import keys_in, pack, pack_record, unpack, unpack_message, unpack_record
+from lowwater.testing.strategies import ledger_entries, transcripts
+from lowwater.values.entries import Appended, Checkpointed, Entry
+from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message, Wire
+from lowwater.values.parts import Text
+from lowwater.values.turn_record import TurnRecord
+from lowwater.values.usage import Usage
+from lowwater.wire.formats import decode_messages, encode_messages
+
+
+def there_and_back(entry: Entry) -> Entry:
+    packed = pack(entry)
+    messages = {content.key: unpack_message(content.body) for content in packed.contents}
+    return unpack(packed.body, messages)
+
+
+def spelled_out(entry: Entry) -> object:
+    """Every field of an entry, wire forms and extras too, which equality of messages leaves out."""
+    plain = msgspec.to_builtins(entry)
+    for message in plain.get("messages", ()):
+        message.pop("memo")
+    return plain
+
+
+@given(ledger_entries())
+@settings(max_examples=60, deadline=None)
+def test_every_entry_comes_back_with_every_field(entries):
+    back = [there_and_back(entry) for entry in entries]
+    assert [spelled_out(entry) for entry in back] == [spelled_out(entry) for entry in entries]
+    assert Ledger().extend(back).view == Ledger().extend(entries).view
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai_chat"])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_messages_leave_the_store_in_the_bytes_they_came_in(data, format):
+    raws = data.draw(transcripts(format))
+    messages = decode_messages(raws, format)
+    entry = Appended(at=1.5, messages=tuple(messages), tokens=tuple(range(len(messages))))
+    back = there_and_back(entry)
+    assert isinstance(back, Appended)
+    assert spelled_out(back) == spelled_out(entry)
+    assert encode_messages(back.messages, format) == encode_messages(messages, format) == raws
+
+
+def test_equal_content_in_other_bytes_is_stored_apart():
+    one = Message(role="user", parts=(Text(text="a"),), wire=Wire(format="anthropic", raw=b'{"a":1}'))
+    other = Message(role="user", parts=(Text(text="a"),), wire=Wire(format="anthropic", raw=b'{"a": 1}'))
+    assert one == other
+    packed = pack(Appended(at=0.0, messages=(one, other), tokens=(1, 1)))
+    assert len({content.key for content in packed.contents}) == 2
+
+
+def test_the_same_message_has_one_key_whether_its_digest_was_asked_for_or_not():
+    fresh, asked = (Message(role="user", parts=(Text(text="a"),)) for _ in range(2))
+    assert asked.digest
+    packed = pack(Appended(at=0.0, messages=(fresh, asked), tokens=(1, 1)))
+    assert len(set(keys_in(packed.body))) == 1
+    assert keys_in(packed.body) == tuple(content.key for content in packed.contents)
+
+
+def test_entries_without_messages_name_no_keys():
+    assert keys_in(pack(Checkpointed(at=0.0, name="here")).body) == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Checkpointed(at=0.0, name="\ud83d"),
+        Appended(at=0.0, messages=(Message(role="user", parts=(Text(text="\ud83d"),)),), tokens=(1,)),
+    ],
+    ids=["in a name", "in a message"],
+)
+def test_half_a_character_is_refused_in_one_sentence(entry):
+    with pytest.raises(BadInput, match="half a character"):
+        pack(entry)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        TurnRecord(at=1.25, model="m"),
+        TurnRecord(
+            at=1_800_000_000.123456,
+            model="claude-opus-5-5",
+            usage=Usage(uncached=1, cache_read=2, cache_write=3, cache_write_long=4, output=5),
+            expected=Usage(),
+            cost=10**15,
+            decision="rent_paid",
+            belief=msgspec.msgpack.encode(
+                Belief(boundaries=(Boundary(key=b"\x00\xff" * 4, tokens=9, used=1.5, long=True),), misses=2)
+            ),
+            meter=msgspec.msgpack.encode(Meter(total=7, numbers=(1, 4), readings=(0, 5))),
+        ),
+    ],
+    ids=["bare", "full"],
+)
+def test_a_record_comes_back_whole(record):
+    back = unpack_record(pack_record(record))
+    assert back == record
+    if record.belief:
+        belief = msgspec.msgpack.decode(back.belief, type=Belief)
+        meter = msgspec.msgpack.decode(back.meter, type=Meter)
+        assert belief.boundaries[0].key == b"\x00\xff" * 4
+        assert meter.paid(4) == 2
