@@ -1,7 +1,7 @@
 # `make demo` shows Lowwater at work, `make test` checks it; both set themselves up in .venv on first use.
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-economics fix lock clean
 

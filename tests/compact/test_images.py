@@ -148,3 +148,11 @@ def test_d_pictures_count_among_the_newest_output_that_is_protected() -> None:
 def test_replacing_twice_is_replacing_once() -> None:
     script = Script().user("hi").says("hello").user("Look.", PICTURE).says("Seen.").user("On.").says("Yes.")
     assert offer_of(images.NAME, asked(without(script.items()))) is None
+
+
+def test_the_line_for_a_picture_does_not_make_a_short_result_a_long_one() -> None:
+    script = Script("anthropic").user("hi").says("hello")
+    script.calls("screenshot", {}, [PICTURE, Text(text="x" * 190)]).says("Seen.").user("Go on.").says("Yes.")
+    after = without(script.items(), SEED)
+    assert pictures(after) == []
+    assert offer_of("elide", asked(after, SEED, tail=0, last=1)) is None

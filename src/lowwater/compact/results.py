@@ -14,6 +14,7 @@ from lowwater.values.view import Edited, Item, Original, Summary, parts_of
 Place = tuple[int, tuple[int, ...]]
 """An item's index and the path to a part in it."""
 
+_PICTURE_LINE = re.compile(r"\[(?:image|document)[^\n]* elided · [^\n]*\blw:\d+\]$")
 _PLACEHOLDER = re.compile(r"\[[^\n]* chars elided · [^\n]*\blw:\d+\](?:\n|$)")
 
 
@@ -111,10 +112,15 @@ def is_placeholder(result: ToolResult) -> bool:
 
 
 def text_of(result: ToolResult) -> str:
-    """Return all that is text in a result: its texts, plain documents, and blocks of unknown type as JSON."""
+    """Return all that is text in a result: its texts, plain documents, and blocks of unknown type as JSON.
+
+    The line that stands for a picture is no text of the result: with it, a short one would become a long one.
+    """
     if len(result.parts) == 1 and isinstance(result.parts[0], Text):
         return result.parts[0].text
-    return "\n".join(_words(part) for part in result.parts if not is_picture(part))
+    return "\n".join(
+        _words(part) for part in result.parts if not is_picture(part) and not _is_picture_line(part)
+    )
 
 
 def _results(item: Original | Edited) -> list[tuple[tuple[int, ...], ToolResult, ToolResult]]:
@@ -128,6 +134,10 @@ def _results(item: Original | Edited) -> list[tuple[tuple[int, ...], ToolResult,
         if isinstance(part, ToolResult) and isinstance(original, ToolResult):
             found.append((path, part, original))
     return found
+
+
+def _is_picture_line(part: ResultPart) -> bool:
+    return isinstance(part, Text) and part.text.startswith("[") and bool(_PICTURE_LINE.match(part.text))
 
 
 def _words(part: ResultPart) -> str:
