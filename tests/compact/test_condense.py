@@ -136,7 +136,7 @@ def _messages_below(ledger: Ledger, top: Summary) -> set[int]:
     wanted = {number for span in top.sources for number in range(span.first, span.last + 1)}
     found: set[int] = set()
     for saved in reversed(list(ledger.saved)):
-        for item in saved.view.items:
+        for item in ledger.view_before(saved).items:
             if isinstance(item, Original) and item.number in wanted:
                 found.add(item.number)
     return found

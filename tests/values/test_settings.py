@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "compression.summary_context_share": 0.05,
     "compression.weak_summaries": "accept",
     "compression.competing_summaries": False,
+    "compression.split": False,
     "tool_results.elide_limit_chars": None,
     "tool_results.never_prune": None,
     "tool_results.digest_ratio": 0.15,
@@ -57,6 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "model.cache_ttl": "5m",
     "output.quiet": False,
     "output.warning_levels": WarningLevels(info=0.60, notice=0.75, warning=0.85, critical=0.95),
+    "privacy.redact": True,
     "fallback_providers": (),
 }
 

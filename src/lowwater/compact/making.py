@@ -22,6 +22,8 @@ class Making(Struct, frozen=True, kw_only=True):
     digest_ratio: float = 0.15
     offers_recall: bool = False
     """The request offers the model a recall tool."""
+    redact: bool = True
+    """Summaries hold no secrets."""
 
 
 def edit(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Edited:

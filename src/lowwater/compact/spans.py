@@ -34,7 +34,7 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 
 
 def request_for(
-    items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool
+    items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
 ) -> SummaryRequest:
     """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates."""
     messages: list[Message] = []
@@ -55,6 +55,7 @@ def request_for(
         focus=focus,
         newest_user=None if newest is None else _original(_in_person(items[newest])),
         recall=recall,
+        redact=redact,
     )
 
 
@@ -72,7 +73,13 @@ def replace_span(
         behind.insert(0, _alone(repeated, making))
     ahead = items[: span.start]
     sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(_numbers([*ahead, *behind])))
-    framed = frame(text, user_follows=repeated is None, recall=making.offers_recall, sources=sources)
+    framed = frame(
+        text,
+        user_follows=repeated is None,
+        recall=making.offers_recall,
+        sources=sources,
+        redact=making.redact,
+    )
     message = Message(role=_role(ahead, behind), parts=(Text(text=framed),))
     summary = Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
     return [*ahead, summary, *behind]

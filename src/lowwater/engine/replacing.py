@@ -117,6 +117,7 @@ def _request(work: Work, items: Sequence[Item], proposal: Proposal) -> SummaryRe
         max_tokens=_budget(work, items, span, proposal.mechanism),
         focus=work.focus,
         recall=work.making.offers_recall,
+        redact=work.making.redact,
     )
 
 

@@ -59,4 +59,5 @@ class Setup(Struct, frozen=True, kw_only=True):
             preset=self.preset,
             digest_ratio=self.settings.tool_results.digest_ratio,
             offers_recall=offers_recall,
+            redact=self.settings.privacy.redact,
         )

@@ -11,6 +11,7 @@ from lowwater.engine.ladder import Ladder
 from lowwater.ports import Tokenizer
 from lowwater.values.decision import Reason
 from lowwater.values.events import Rejected
+from lowwater.values.secrets import conceal
 from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
 
 EXTRACTIVE = "extractive"
@@ -118,6 +119,8 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
             if outcome.kind in _WORTH_RETRYING:
                 continue
             break
+        if need.request.redact:
+            outcome = replace(outcome, text=conceal(outcome.text))
         answer = Judged(written=outcome, verdict=_verdict(outcome, need))
         judged = _mended(answer, need)
         if not judged.verdict.accepted:

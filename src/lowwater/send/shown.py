@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lowwater.compact.summary.privacy import concealed
 from lowwater.compact.summary.transcript import head_and_tail, transcript_for
 from lowwater.errors import SummaryFailed
 from lowwater.ports import Tokenizer
@@ -40,8 +41,10 @@ def shown_body(
 ) -> bytes:
     """Return the body of a request that shows the messages as text and fits the window, or raise SummaryFailed.
 
-    Where not everything fits, results are shortened first, then the oldest messages left out with a note.
+    Secrets are not shown unless the request allows them. Where not everything fits, results are shortened first, then
+    the oldest messages left out with a note.
     """
+    request = concealed(request)
     limit = output_limit(endpoint, request.max_tokens)
     previous = head_and_tail(request.previous.strip(), _MOST_PREVIOUS)
     words = tokenizer.count(instruction_with("", request, previous=previous)) + tokenizer.count(role())

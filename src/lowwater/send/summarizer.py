@@ -5,6 +5,8 @@ import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lowwater.count.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
 from lowwater.ports import Tokenizer
@@ -14,6 +16,7 @@ from lowwater.send.exchange import Outcome, Step, exchange
 from lowwater.send.riding import riding_body
 from lowwater.send.shown import shown_body
 from lowwater.values.message import Format
+from lowwater.values.secrets import conceal
 from lowwater.values.summaries import SummaryRequest, Written
 
 if TYPE_CHECKING:
@@ -76,8 +79,9 @@ class _Asking:
         except BadInput as error:
             raise SummaryFailed(f"the messages cannot be sent: {error}", "refused") from None
 
-    def _written(self, answer: bytes) -> Written:
-        return written_in(answer, asked=self._endpoint.model)
+    def _written(self, answer: bytes, request: SummaryRequest) -> Written:
+        written = written_in(answer, asked=self._endpoint.model)
+        return replace(written, text=conceal(written.text)) if request.redact else written
 
 
 class ModelSummarizer(_Asking):
@@ -119,7 +123,7 @@ class ModelSummarizer(_Asking):
         steps = self._steps(self._body(request), until)
         from lowwater.send.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
 
-        return self._written(fulfil(steps, self._endpoint, self._client))
+        return self._written(fulfil(steps, self._endpoint, self._client), request)
 
 
 class AsyncModelSummarizer(_Asking):
@@ -157,4 +161,4 @@ class AsyncModelSummarizer(_Asking):
         steps = self._steps(await asyncio.to_thread(self._body, request), until)
         from lowwater.send.http import afulfil  # noqa: PLC0415  # as above
 
-        return self._written(await afulfil(steps, self._endpoint, self._client))
+        return self._written(await afulfil(steps, self._endpoint, self._client), request)

@@ -38,6 +38,8 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """Whether the reader can call messages back by their handle."""
     riding: Riding | None = None
     """Ask by extending this request if the summarizer can; None to show it `messages` as a transcript."""
+    redact: bool = True
+    """Whether the summary may not hold secrets, nor a transcript that is shown to have it written."""
     within: float | None = None
     """Seconds after which nobody waits for the summary any more; None if that is not known."""
 

@@ -3,6 +3,7 @@
 from lowwater.compact.summary.critical import critical_references
 from lowwater.compact.summary.extractive import Extractive, extract
 from lowwater.compact.summary.framing import frame, static_marker, unframe
+from lowwater.compact.summary.privacy import concealed
 from lowwater.compact.summary.repairs import repair
 from lowwater.compact.summary.transcript import transcript_for
 from lowwater.compact.summary.validation import best, validate
@@ -10,6 +11,7 @@ from lowwater.compact.summary.validation import best, validate
 __all__ = [
     "Extractive",
     "best",
+    "concealed",
     "critical_references",
     "extract",
     "frame",

@@ -22,6 +22,7 @@ from lowwater.compact.summary.extract_progress import (
 from lowwater.compact.summary.extract_todo import Todo, todo_of
 from lowwater.compact.summary.extract_written import written_notes
 from lowwater.compact.summary.notes import Note, Room, carried, room_for, uncited
+from lowwater.compact.summary.privacy import concealed
 from lowwater.compact.summary.story import Story, story_of
 from lowwater.compact.summary.telling import Told, told
 from lowwater.compact.summary.template import Outline, Section, parse, render
@@ -51,6 +52,7 @@ def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
 
     An update with no new messages returns the previous summary, shortened only if it does not fit.
     """
+    request = concealed(request)
     previous = parse(request.previous)
     if not request.messages:
         return _again(previous, request, tokenizer)

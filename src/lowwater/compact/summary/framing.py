@@ -3,8 +3,10 @@
 from collections import Counter
 
 from lowwater.compact.summary.phrases import clip
+from lowwater.compact.summary.privacy import concealed
 from lowwater.compact.summary.story import story_of
 from lowwater.values.entries import Numbers
+from lowwater.values.secrets import conceal
 from lowwater.values.summaries import SummaryRequest
 
 _OPENS = "----- summary of earlier turns -----\n"
@@ -22,18 +24,24 @@ _RUNS_ON = (
 
 
 def frame(
-    summary: str, *, user_follows: bool, sources: tuple[Numbers, ...] = (), recall: bool = False
+    summary: str,
+    *,
+    user_follows: bool,
+    sources: tuple[Numbers, ...] = (),
+    recall: bool = False,
+    redact: bool = True,
 ) -> str:
     """Return a summary as it stands in a view.
 
     `user_follows` says whether a user message comes after it; if not, the caller repeats the newest one verbatim right
-    behind the summary. `unframe` gets the summary back.
+    behind the summary. `unframe` gets the summary back, without the secrets it had if they were to be redacted.
     """
     introduction = _INTRODUCES.format(what=_named(sources))
     if recall:
         introduction += _RECALLS.format(example=sources[0].first if sources else 12)
+    body = _without_marks(conceal(summary) if redact else summary)
     closing = _FOLLOWS if user_follows else _RUNS_ON
-    return f"{introduction}\n\n{_OPENS}{_without_marks(summary)}{_CLOSES}\n{closing}"
+    return f"{introduction}\n\n{_OPENS}{body}{_CLOSES}\n{closing}"
 
 
 def unframe(text: str) -> str:
@@ -51,6 +59,7 @@ def _without_marks(summary: str) -> str:
 
 def static_marker(request: SummaryRequest, *, tokens: int = 0) -> str:
     """Return what stands for messages when no summary of them could be had: what was left out, how to recall it."""
+    request = concealed(request)
     count = len(request.messages)
     sizes = f", about {tokens:,} tokens" if tokens else ""
     lines = [

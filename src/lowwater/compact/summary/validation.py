@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from lowwater.compact.summary.critical import critical_references, missing_from
 from lowwater.ports import Tokenizer
 from lowwater.values.decision import Reason
+from lowwater.values.secrets import conceal
 from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
 
 SHORTEST = 100
@@ -46,7 +47,7 @@ def validate(
     `wanted` saves finding the critical references again when several summaries of one request are judged.
     """
     references = critical_references(request) if wanted is None else wanted
-    missing = missing_from(written.text, references)
+    missing = missing_from(conceal(written.text) if request.redact else written.text, references)
     score = 1 - len(missing) / len(references) if references else 1.0
     tokens = tokenizer.count(written.text)
     characters = len(written.text.strip())

@@ -82,6 +82,11 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
         Meta(description="Ask every summarizer and take the best summary; false: the first that is good."),
     ] = False
 
+    split: Annotated[
+        bool,
+        Meta(description="Each compaction ends the session and a child goes on; false: it keeps its name."),
+    ] = False
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.summary_min_tokens > self.summary_max_tokens:
@@ -184,6 +189,14 @@ class OutputSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = WarningLevels()
 
 
+class PrivacySettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept out of what Lowwater writes; a request to the model itself is never altered."""
+
+    redact: Annotated[
+        bool, Meta(description="Keep secrets (keys, tokens) out of the search index, summaries and exports.")
+    ] = True
+
+
 class FallbackProvider(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model that takes over when the one before it fails."""
 
@@ -203,6 +216,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     leaf: LeafSettings = LeafSettings()
     model: ModelSettings = ModelSettings()
     output: OutputSettings = OutputSettings()
+    privacy: PrivacySettings = PrivacySettings()
     fallback_providers: Annotated[
         tuple[FallbackProvider, ...], Meta(description="Models to fall back to, in order.")
     ] = ()
