@@ -94,7 +94,9 @@ def opened(
     messages: Messages, summarizer: lowwater.Summarizer, model: str, settings: Settings
 ) -> lowwater.Session:
     """Return a session that has taken the messages in."""
-    keeper = lowwater.Lowwater(model=model, policy="hermes-classic", summarizer=summarizer, settings=settings)
+    keeper = lowwater.Lowwater(
+        model=model, policy="hermes-classic", summarizer=summarizer, settings=settings, store="memory:"
+    )
     session = keeper.session()
     session.append(messages)
     return session

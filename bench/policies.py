@@ -87,6 +87,7 @@ class Playing:
         self._clock = ScriptedClock()
         quiet = Settings(output=OutputSettings(quiet=True))
         self._session = Lowwater(
+            store="memory:",
             model=model,
             policy=policy,
             clock=self._clock,

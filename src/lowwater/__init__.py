@@ -4,15 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lowwater.account.difference import Difference
     from lowwater.decide.warnings import UsageWarning
-    from lowwater.engine.recall import Recalled
+    from lowwater.engine.recall import Expansion, Recalled, RecallTools
     from lowwater.engine.rewinding import Checkpoint
-    from lowwater.errors import BadInput, IllegalView, LowwaterError, SummaryFailed
-    from lowwater.ports import AsyncSummarizer, Sink, Summarizer
+    from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
+    from lowwater.ports import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
     from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
+    from lowwater.store.opening import open_store
     from lowwater.values.events import Compaction
     from lowwater.values.settings import Settings
     from lowwater.values.summaries import SummaryRequest, Written
+    from lowwater.values.turn_record import TurnRecord
     from lowwater.wiring.library import Lowwater
     from lowwater.wiring.oneshot import Compressed, acompress, compress
     from lowwater.wiring.request import PreparedRequest
@@ -26,35 +29,46 @@ __all__ = [
     "Checkpoint",
     "Compaction",
     "Compressed",
+    "Difference",
+    "Expansion",
     "IllegalView",
     "Lowwater",
     "LowwaterError",
+    "MemoryHook",
     "ModelSummarizer",
     "PreparedRequest",
+    "RecallTools",
     "Recalled",
     "Session",
     "Settings",
     "Sink",
     "Status",
+    "Store",
+    "StoreFailed",
     "Summarizer",
     "SummaryFailed",
     "SummaryRequest",
+    "TurnRecord",
     "UsageWarning",
     "Written",
     "acompress",
     "compress",
+    "open_store",
 ]
 
 _HOMES = {
+    "lowwater.account.difference": ("Difference",),
     "lowwater.decide.warnings": ("UsageWarning",),
-    "lowwater.engine.recall": ("Recalled",),
+    "lowwater.engine.recall": ("Expansion", "RecallTools", "Recalled"),
     "lowwater.engine.rewinding": ("Checkpoint",),
-    "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "SummaryFailed"),
-    "lowwater.ports": ("AsyncSummarizer", "Sink", "Summarizer"),
+    "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),
+    "lowwater.ports": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
     "lowwater.send.summarizer": ("AsyncModelSummarizer", "ModelSummarizer"),
+    "lowwater.store.opening": ("open_store",),
     "lowwater.values.events": ("Compaction",),
     "lowwater.values.settings": ("Settings",),
     "lowwater.values.summaries": ("SummaryRequest", "Written"),
+    "lowwater.values.turn_record": ("TurnRecord",),
     "lowwater.wiring.library": ("Lowwater",),
     "lowwater.wiring.oneshot": ("Compressed", "acompress", "compress"),
     "lowwater.wiring.request": ("PreparedRequest",),

@@ -5,9 +5,9 @@ from typing import Protocol
 
 from lowwater.values.entries import Entry
 from lowwater.values.events import Event
-from lowwater.values.stored import Listed, Stored
+from lowwater.values.ledger import Numbered
+from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
 from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.turn_record import TurnRecord
 
 
 class Tokenizer(Protocol):
@@ -55,40 +55,86 @@ class Sink(Protocol):
         ...
 
 
-class Store(Protocol):
-    """Keeps ledgers and turn records by session; any thread may call it. Every method may raise UnusableStore or DamagedStore.
+class MemoryHook(Protocol):
+    """Saves what it wants to remember before messages leave the view; one that fails is logged and stops nothing."""
+
+    def on_pre_compress(self, messages: Sequence[object], /) -> object:
+        """Look at the view as it is before a compaction, in the conversation's format; what it returns is not used.
+
+        A hook that also has a method `flush` is asked to flush after that.
+        """
+        ...
+
+
+class Ledgers(Protocol):
+    """Keeps ledgers by session; any thread may call it. Every method may raise UnusableStore or DamagedStore.
 
     A version stands for one append. Versions of a store only grow and never come back, not even for a session that was
-    deleted and begun again; 0 is a session that has nothing yet. `lowwater.testing.store_contract` is the full contract.
+    deleted and begun again; 0 is a session that has nothing yet. Wherever a caller names a version that it has seen, StaleLedger
+    is raised if that is none of this session: what the caller has of it is gone.
     """
 
-    def append(
-        self, session: str, expected: int, entries: Sequence[Entry], record: TurnRecord | None = None, /
-    ) -> int:
-        """Keep entries and record, all or none, and return the new version; raise StaleLedger if `expected` is not the newest.
+    def append(self, session: str, expected: int, new: Append, /) -> int:
+        """Keep what is new, all or none, and return the new version; raise StaleLedger if `expected` is not the newest.
 
         Nothing to keep is no new version. When it returns, what it was given outlives the process.
         """
         ...
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
-        """Return what was appended after version `since` and not after `until`; an unknown session is an empty one.
+        """Return what was appended after version `since` and not after `until`; an unknown session is an empty one."""
+        ...
 
-        Raise StaleLedger if `since` is no version of this session: what the caller has of it is gone.
+    def outline(self, session: str, /) -> Outline:
+        """Return the session without its entries, in a time that does not grow with its messages."""
+        ...
+
+    def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
+        """Return the entries at the positions from `first` up to but not including `end`, counted from 0."""
+        ...
+
+    def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
+        """Return the messages with the numbers from `first` up to but not including `end`, counted from 1."""
+        ...
+
+    def copy(self, session: str, to: str, about: About, /) -> int:
+        """Begin the session `to` with all that `session` has but its records and events; return its version.
+
+        No content is written again. Raise StaleLedger if there is a session `to`; an unknown `session` is a BadInput.
         """
-        ...
-
-    def records(self, session: str, /) -> list[TurnRecord]:
-        """Return all records, oldest first; only the newest still holds its belief and meter."""
-        ...
-
-    def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
         ...
 
     def delete(self, session: str, /) -> bool:
         """Forget a session and all content that no other session holds; return whether there was one."""
         ...
+
+
+class Accounts(Protocol):
+    """Tells what sessions did and cost."""
+
+    def sessions(self) -> list[Listed]:
+        """Return all sessions, the one changed last first."""
+        ...
+
+    def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
+        """Return the accounts of these sessions, those that exist, or of all; in the order of `sessions()`."""
+        ...
+
+
+class Index(Protocol):
+    """Finds messages by their words."""
+
+    def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
+        """Return the messages that match best, best first, of one session or of all; any text is a legal search.
+
+        A message matches if it has at least one of the words; more of them, and rarer ones, are better. A word of Chinese, Japanese
+        or Korean is found inside a longer one.
+        """
+        ...
+
+
+class Store(Ledgers, Accounts, Index, Protocol):
+    """All of that in one place; `lowwater.testing.store_contract` is the full contract."""
 
     def close(self) -> None:
         """Let go of files and connections; what is called later raises UnusableStore."""

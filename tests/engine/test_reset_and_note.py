@@ -109,3 +109,13 @@ def test_undoing_the_compaction_takes_the_note_back(messages: list[Any]) -> None
     body = request.as_anthropic() if messages is MESSAGES else request.as_openai()
     assert NOTE not in json.dumps(body)
     assert session.view() == messages
+
+
+@pytest.mark.parametrize("discard_later", [True, False])
+def test_undoing_a_rewind_brings_the_note_back_once(discard_later: bool) -> None:
+    session = compacted("hermes-classic", MESSAGES)
+    noted = session.prepare(system=SYSTEM).as_anthropic()
+    session.rewind("before-compaction-1")
+    assert NOTE not in session.prepare(system=SYSTEM).as_anthropic()["system"]
+    session.rewind("before-rewind-1", discard_later=discard_later)
+    assert session.prepare(system=SYSTEM).as_anthropic() == noted

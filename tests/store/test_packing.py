@@ -3,17 +3,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.economics.belief import Belief, Boundary
-from lowwater.economics.rent import Meter
 from lowwater.errors import BadInput
-from lowwater.store.packing import keys_in, pack, pack_record, unpack, unpack_message, unpack_record
+from lowwater.store.packing import (
+    keys_in,
+    pack,
+    pack_event,
+    pack_record,
+    unpack,
+    unpack_event,
+    unpack_message,
+    unpack_record,
+)
+from lowwater.testing.store_contract.samples import compaction, skip, turn
 from lowwater.testing.strategies import ledger_entries, transcripts
 from lowwater.values.entries import Appended, Checkpointed, Entry
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message, Wire
 from lowwater.values.parts import Text
 from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
 from lowwater.wire.formats import decode_messages, encode_messages
 
 
@@ -86,29 +93,18 @@ def test_half_a_character_is_refused_in_one_sentence(entry):
 
 
 @pytest.mark.parametrize(
-    "record",
-    [
-        TurnRecord(at=1.25, model="m"),
-        TurnRecord(
-            at=1_800_000_000.123456,
-            model="claude-opus-5-5",
-            usage=Usage(uncached=1, cache_read=2, cache_write=3, cache_write_long=4, output=5),
-            expected=Usage(),
-            cost=10**15,
-            decision="rent_paid",
-            belief=msgspec.msgpack.encode(
-                Belief(boundaries=(Boundary(key=b"\x00\xff" * 4, tokens=9, used=1.5, long=True),), misses=2)
-            ),
-            meter=msgspec.msgpack.encode(Meter(total=7, numbers=(1, 4), readings=(0, 5))),
-        ),
-    ],
-    ids=["bare", "full"],
+    "record", [TurnRecord(at=1.25, model="m"), turn(at=1_800_000_000.123456)], ids=["bare", "full"]
 )
 def test_a_record_comes_back_whole(record):
-    back = unpack_record(pack_record(record))
-    assert back == record
-    if record.belief:
-        belief = msgspec.msgpack.decode(back.belief, type=Belief)
-        meter = msgspec.msgpack.decode(back.meter, type=Meter)
-        assert belief.boundaries[0].key == b"\x00\xff" * 4
-        assert meter.paid(4) == 2
+    assert unpack_record(pack_record(record)) == record
+
+
+@pytest.mark.parametrize("event", [compaction(), skip()], ids=["compaction", "skip"])
+def test_an_event_comes_back_whole(event):
+    assert unpack_event(pack_event(event)) == event
+
+
+def test_the_samples_leave_no_field_of_a_record_or_a_compaction_as_it_is_by_default():
+    for sample in (turn(), compaction()):
+        fields = msgspec.structs.fields(sample)
+        assert all(getattr(sample, field.name) != field.default for field in fields)

@@ -1,13 +1,15 @@
 import pickle
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lowwater.errors import DamagedStore, StaleLedger
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.testing.store_contract import said, texts
-from lowwater.values.turn_record import TurnRecord
+from lowwater.testing.store_contract import add, said, texts
+from lowwater.testing.store_contract.samples import compaction, turn
+from lowwater.values.stored import Append
 
 DAMAGES = {
     "entry cut short": "UPDATE entries SET body = substr(body, 1, 20) WHERE version = 2",
@@ -16,15 +18,15 @@ DAMAGES = {
     "message changed": "UPDATE contents SET body = CAST(body || 'x' AS BLOB) WHERE id = 2",
     "message no longer Unicode": "UPDATE contents SET body = CAST(x'ff' AS TEXT) WHERE id = 2",
     "message gone": "DELETE FROM contents WHERE id = 2",
-    "record changed": "UPDATE sessions SET newest = CAST(newest || 'x' AS BLOB) WHERE name = 'hurt'",
 }
 
 
-def stored(path: Path, damage: str) -> SqliteStore:
+def damaged(path: Path, damage: str) -> SqliteStore:
     store = SqliteStore(path)
-    first = store.append("hurt", 0, [said("one")])
-    store.append("hurt", first, [said("two")], TurnRecord(at=1.0, model="m"))
-    store.append("well", 0, [said("one"), said("three")])
+    first = add(store, "hurt", 0, said("one"))
+    new = Append(entries=(said("two"),), record=turn(), events=(compaction(),), carried=b"c")
+    store.append("hurt", first, new)
+    add(store, "well", 0, said("one"), said("three"))
     store.close()
     connection = sqlite3.connect(path)
     with connection:
@@ -33,26 +35,71 @@ def stored(path: Path, damage: str) -> SqliteStore:
     return SqliteStore(path)
 
 
+def is_reported(use: Callable[[], object], whole: int) -> None:
+    with pytest.raises(
+        DamagedStore, match=rf"session 'hurt' is damaged at .*: read it up to version {whole}"
+    ) as hurt:
+        use()
+    assert (hurt.value.session, hurt.value.whole) == ("hurt", whole)
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_row_is_named_and_hurts_nothing_else(damage, tmp_path):
-    store = stored(tmp_path / "store.db", damage)
-    with pytest.raises(
-        DamagedStore, match=r"session 'hurt' is damaged at .*: read it up to version 1"
-    ) as hurt:
-        store.read("hurt")
-    assert (hurt.value.session, hurt.value.whole) == ("hurt", 1)
-    assert texts(store.read("hurt", until=hurt.value.whole).entries) == ["one"]
+    store = damaged(tmp_path / "store.db", damage)
+    is_reported(lambda: store.read("hurt"), whole=1)
+    is_reported(lambda: store.entries("hurt", 0, 2, version=2), whole=1)
+    assert texts(store.entries("hurt", 0, 1, version=2)) == ["one"]
+    assert texts(store.read("hurt", until=1).entries) == ["one"]
     assert texts(store.read("well").entries) == ["one", "three"]
     assert {one.name for one in store.sessions()} == {"hurt", "well"}
+    assert len(store.accounts()) == 2
+    assert store.search("one")
+    assert store.outline("hurt").entries == 2
     assert store.delete("hurt")
     assert texts(store.read("well").entries) == ["one", "three"]
+    store.close()
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGES if name.startswith("message")])
+def test_a_damaged_message_is_named_when_it_is_asked_for_by_number(damage, tmp_path):
+    store = damaged(tmp_path / "store.db", DAMAGES[damage])
+    is_reported(lambda: store.messages("hurt", 1, 3, version=2), whole=1)
+    assert [one.message.text for one in store.messages("hurt", 1, 2, version=2)] == ["one"]
+    assert [one.message.text for one in store.messages("well", 1, 3, version=3)] == ["one", "three"]
+    store.close()
+
+
+def test_a_message_that_lost_its_number_is_named(tmp_path):
+    gone = "DELETE FROM messages WHERE number = 2 AND session = (SELECT id FROM sessions WHERE name = 'hurt')"
+    store = damaged(tmp_path / "store.db", gone)
+    is_reported(lambda: store.messages("hurt", 1, 3, version=2), whole=1)
+    store.close()
+
+
+@pytest.mark.parametrize("table", ["turns", "compaction_events"])
+def test_a_damaged_account_is_named_and_leaves_the_ledger_whole(table, tmp_path):
+    store = damaged(tmp_path / "store.db", f"UPDATE {table} SET body = substr(body, 1, 20)")
+    is_reported(store.accounts, whole=1)
+    assert len(store.accounts(["well"])) == 1
+    assert texts(store.read("hurt").entries) == ["one", "two"]
+    store.close()
+
+
+def test_damage_to_what_a_session_carries_leaves_its_entries_within_reach(tmp_path):
+    store = damaged(tmp_path / "store.db", "UPDATE carried SET body = CAST(body || 'x' AS BLOB)")
+    is_reported(lambda: store.read("hurt"), whole=2)
+    is_reported(lambda: store.outline("hurt"), whole=2)
+    around = store.read("hurt", until=2)
+    assert (texts(around.entries), around.carried) == (["one", "two"], b"")
+    assert store.append("hurt", 2, Append(carried=b"new")) > 2
+    assert store.outline("hurt").carried == b"new"
     store.close()
 
 
 def test_a_damaged_page_gives_one_sentence(tmp_path):
     path = tmp_path / "store.db"
     store = SqliteStore(path)
-    store.append("s", 0, [said("x" * 50_000)])
+    add(store, "s", 0, said("x" * 50_000))
     store.close()
     data = bytearray(path.read_bytes())
     data[4096 : len(data)] = b"\xa5" * (len(data) - 4096)

@@ -10,26 +10,27 @@ import pytest
 from lowwater.errors import BadSetting, DamagedStore, NewerSchema, UnusableStore
 from lowwater.store.memory import MemoryStore
 from lowwater.store.opening import open_store
+from lowwater.store.sqlite.connections import refuse_old
 from lowwater.store.sqlite.schema import MIGRATIONS
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.testing.store_contract import said, texts
+from lowwater.testing.store_contract import add, said, texts
 
 APPEND_UNTIL_REFUSED = """
 import os, resource, sys
 from pathlib import Path
 from lowwater.errors import UnusableStore
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.testing.store_contract import said
+from lowwater.testing.store_contract import add, said
 path, limit, user = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if user:
     os.setuid(user)
 try:
     store = SqliteStore(Path(path))
-    version = store.append("s", 0, [said("first")])
+    version = add(store, "s", 0, said("first"))
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     for number in range(1000):
-        version = store.append("s", version, [said(f"{number} " * 2000)])
+        version = add(store, "s", version, said(f"{number} " * 2000))
         print(number)
 except UnusableStore as error:
     print(error)
@@ -53,7 +54,7 @@ def change(path: Path, statement: str, *values: object) -> None:
 def test_file_log_and_folder_are_for_their_user_only(tmp_path):
     path = tmp_path / "new" / "store.db"
     store = SqliteStore(path)
-    store.append("s", 0, [said("secret")])
+    add(store, "s", 0, said("secret"))
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -65,7 +66,7 @@ def test_an_address_leads_to_its_file(prefix, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     store = open_store(f"{prefix}sub/store.db")
-    store.append("s", 0, [said("x")])
+    add(store, "s", 0, said("x"))
     store.close()
     absolute = open_store(f"sqlite:///{tmp_path}/sub/store.db")
     assert texts(absolute.read("s").entries) == ["x"]
@@ -78,25 +79,36 @@ def test_memory_is_an_address():
 
 @pytest.mark.parametrize("address", ["", "sqlite:", "sqlite:///", "mysql://x", "/var/store.db"])
 def test_an_address_of_no_store_is_refused(address):
-    with pytest.raises(BadSetting, match="write memory: or sqlite:///PATH"):
+    with pytest.raises(BadSetting, match="write memory:, sqlite:///PATH or postgresql://"):
         open_store(address)
+
+
+def test_what_could_be_a_password_is_not_shown():
+    with pytest.raises(BadSetting, match="no store is at 'postgress://host/db'") as refused:
+        open_store("postgress://me:hunter2@host/db")
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "store.db"
     open_before = SqliteStore(path)
-    version = open_before.append("s", 0, [said("x")])
+    version = add(open_before, "s", 0, said("x"))
     newer = len(MIGRATIONS) + 1
     change(path, f"PRAGMA user_version = {newer}")
     with pytest.raises(NewerSchema, match=f"has schema {newer} .* use a newer Lowwater"):
         SqliteStore(path)
     with pytest.raises(NewerSchema):
-        open_before.append("s", version, [said("y")])
+        add(open_before, "s", version, said("y"))
     open_before.close()
     change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
     store = SqliteStore(path)
     assert texts(store.read("s").entries) == ["x"]
     store.close()
+
+
+def test_an_old_sqlite_is_refused_in_one_sentence():
+    with pytest.raises(UnusableStore, match=r"needs SQLite 3\.35\.0 and this Python has 3\.31\.1"):
+        refuse_old((3, 31, 1), "store.db")
 
 
 def test_another_programs_database_is_refused_and_left_alone(tmp_path):

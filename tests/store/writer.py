@@ -1,30 +1,54 @@
-"""A process that appends to a SQLite store: `python writer.py PATH NAME COUNT SESSION...`; tells each commit on its output."""
+"""A process that appends to a store: `python writer.py ADDRESS NAME COUNT SESSION...`; tells each commit on its output."""
 
 import sys
-from pathlib import Path
 
 from lowwater.errors import StaleLedger
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.store.opening import open_store
 from lowwater.testing.store_contract import said
-from lowwater.values.entries import Checkpointed
+from lowwater.values.decision import Reason
+from lowwater.values.entries import Compacted, Numbers, Summarized
+from lowwater.values.events import Compaction
+from lowwater.values.stored import Append
 from lowwater.values.turn_record import TurnRecord
 
 
-def main(path: str, name: str, count: str, *sessions: str) -> None:
-    store = SqliteStore(Path(path))
-    versions = {session: store.read(session).version for session in sessions}
+def labelled(label: str) -> Append:
+    """An append that says in each of its parts which one it is."""
+    summary = Summarized(text=label, role="user", sources=(Numbers(first=1, last=1),), tokens=1)
+    event = Compaction(
+        at=1.0,
+        model="m",
+        mode="summary",
+        mechanisms=("summarize",),
+        because=Reason(code=label),
+        before=2,
+        after=1,
+        items_before=2,
+        items_after=1,
+        first_changed=0,
+        disturbed=0,
+    )
+    return Append(
+        entries=(
+            said(f"{label} " + "padding " * 200),
+            Compacted(at=1.0, mechanisms=("summarize",), stands=(summary,)),
+        ),
+        record=TurnRecord(at=1.0, model="m", decision=label),
+        events=(event,),
+        carried=label.encode(),
+    )
+
+
+def main(address: str, name: str, count: str, *sessions: str) -> None:
+    store = open_store(address)
+    versions = {session: store.outline(session).version for session in sessions}
     for number in range(int(count)):
         for session in sessions:
             label = f"{name}:{number}"
             is_kept = False
             while not is_kept:
                 try:
-                    versions[session] = store.append(
-                        session,
-                        versions[session],
-                        [said(f"{label} " + "padding " * 200), Checkpointed(at=1.0, name=label)],
-                        TurnRecord(at=1.0, model="m", decision=label, belief=label.encode()),
-                    )
+                    versions[session] = store.append(session, versions[session], labelled(label))
                     is_kept = True
                 except StaleLedger as stale:
                     versions[session] = stale.found

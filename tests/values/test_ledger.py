@@ -165,7 +165,7 @@ def test_a_checkpoint_is_a_position_with_a_name() -> None:
     ledger = Ledger().extend([appended("one"), Checkpointed(at=0.0, name="here"), appended("two")])
     [saved] = ledger.saved
     assert (saved.name, saved.position) == ("here", 1)
-    assert [message.text for message in saved.view.messages] == ["one"]
+    assert [message.text for message in ledger.view_before(saved).messages] == ["one"]
 
 
 @given(ledger_entries())

@@ -55,8 +55,9 @@ def seams_of(ledger: Ledger, messages: Sequence[Message]) -> Seams:
     before = _before_answer(ledger, items, answer)
     shared, earlier = answer, None
     if before is not None:
-        shared = _in_common(items, before.view.items, most=answer)
-        old = _edge(ledger, before.view.items, before.position)
+        then = ledger.view_before(before).items
+        shared = _in_common(items, then, most=answer)
+        old = _edge(ledger, then, before.position)
         earlier = old if old is not None and old < shared else None
     edge = _edge(ledger, items, len(ledger.entries))
     return Seams(
@@ -103,7 +104,9 @@ def _edge(ledger: Ledger, items: Sequence[Item], until: int) -> int | None:
     compactions = (
         entry
         for saved in reversed(ledger.saved)
-        if saved.position < until and isinstance(entry := ledger.entries[saved.position], Compacted)
+        if saved.kind == "compacted"
+        and saved.position < until
+        and isinstance(entry := ledger.entries[saved.position], Compacted)
     )
     newest = next((entry for entry in compactions if not _ASIDE.issuperset(entry.mechanisms)), None)
     if newest is None:

@@ -10,6 +10,7 @@ from lowwater.values.settings import Settings
 from lowwater.wire.conversation import decode_conversation
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from lowwater.wiring.stores import FORGETFUL
 
 FORMATS: dict[str, Format | None] = {"auto": None, "openai": "openai_chat", "anthropic": "anthropic"}
 DEFAULT_MODEL = "claude-opus-5-5"
@@ -28,7 +29,10 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
     if not conversation.messages:
         raise BadInput("the conversation is empty: there is nothing to compact")
     lowwater = Lowwater(
-        model=model or conversation.model or DEFAULT_MODEL, policy=policy or None, settings=settings
+        model=model or conversation.model or DEFAULT_MODEL,
+        policy=policy or None,
+        settings=settings,
+        store=FORGETFUL,
     )
     session = lowwater.session("file")
     raws = [message.wire.raw for message in conversation.messages if message.wire is not None]

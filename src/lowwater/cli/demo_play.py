@@ -22,6 +22,7 @@ from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session
+from lowwater.wiring.stores import FORGETFUL
 
 _CHARACTERS_PER_TOKEN = 4
 _INSTRUCTION = 400
@@ -119,6 +120,7 @@ def opened(
     )
     writer = StandIn(model, counter_for(model))
     library = Lowwater(
+        store=FORGETFUL,
         model=model,
         policy=policy,
         summarizer=writer,

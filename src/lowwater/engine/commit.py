@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
+from lowwater.engine.accounting import priced
 from lowwater.engine.billing import cost_of_summaries
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.setup import Setup
@@ -54,16 +55,15 @@ def commit(
         rejected=result.rejected,
     )
     outcome = _outcome(state, result, work, setup)
-    event = replace(
-        _event(state, result, work, outcome, decision.because),
-        cost=cost_of_summaries(state, result, setup, work),
-    )
+    event = _event(state, result, work, outcome, decision.because)
+    event = replace(event, cost=cost_of_summaries(state, result, setup, work))
     state = replace(state, totals=state.totals.paid(event.cost, for_summaries=True))
     if not result.changed or event.reclaimed <= 0:
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
         given_up = Reason(code="not-smaller", facts=facts)
         skip = Skip(at=now.at, because=given_up, prompt=now.prompt, rejected=result.rejected)
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
+    event = priced(event, state, setup)
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
     )
@@ -91,7 +91,7 @@ def keep(state: State, because: Reason, now: Situation) -> Acted:
 
 def next_number(ledger: Ledger) -> int:
     """Return the number of the next compaction; the checkpoint before it is called by the same."""
-    return 1 + sum(isinstance(ledger.entries[saved.position], Compacted) for saved in ledger.saved)
+    return 1 + sum(saved.kind == "compacted" for saved in ledger.saved)
 
 
 def totals_after(totals: Totals, event: Compaction, *, summaries: int) -> Totals:

@@ -1,14 +1,15 @@
 """Driving a turn: its effects are fulfilled on a thread or awaited, all of them within one deadline."""
 
+import asyncio
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from lowwater.engine.asking import aask, ask
-from lowwater.engine.effects import Failure, Outcome, Summarize
+from lowwater.engine.effects import Announce, Effect, Failure, Outcome, Perform, Steps, Summarize
 from lowwater.ports import AsyncSummarizer, Clock, Summarizer
 from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding, SummaryRequest
@@ -17,7 +18,10 @@ T = TypeVar("T")
 
 
 class Driver:
-    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together."""
+    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together.
+
+    `riding` gives the request that a summary can be asked for by extending; `announce` is told before each compaction.
+    """
 
     def __init__(
         self,
@@ -25,38 +29,56 @@ class Driver:
         deadline: float,
         clock: Clock,
         riding: Callable[[Ledger | None], Riding | None] = lambda _: None,
+        announce: Callable[[Ledger], None] = lambda _: None,
     ) -> None:
         self._riding = riding
+        self._announce = announce
         self._left = deadline
         self._clock = clock
 
-    def drive(self, turn: Generator[Summarize, Outcome, T], summarizers: Sequence[Summarizer]) -> T:
+    def drive(self, turn: Steps[T], summarizers: Sequence[Summarizer]) -> T:
         """Run a turn to its end."""
         try:
             effect = next(turn)
             while True:
-                with self._waiting():
-                    outcome = ask(summarizers[effect.rung], self._request(effect), effect.share * self._left)
-                effect = turn.send(self._stamped(outcome))
+                effect = turn.send(self._fulfil(effect, summarizers))
         except StopIteration as done:
             result: T = done.value
             return result
 
-    async def adrive(
-        self, turn: Generator[Summarize, Outcome, T], summarizers: Sequence[Summarizer | AsyncSummarizer]
-    ) -> T:
+    async def adrive(self, turn: Steps[T], summarizers: Sequence[Summarizer | AsyncSummarizer]) -> T:
         """Run a turn to its end without blocking the event loop."""
         try:
             effect = next(turn)
             while True:
+                effect = turn.send(await self._afulfil(effect, summarizers))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def _fulfil(self, effect: Effect, summarizers: Sequence[Summarizer]) -> object:
+        match effect:
+            case Summarize():
+                with self._waiting():
+                    outcome = ask(summarizers[effect.rung], self._request(effect), effect.share * self._left)
+                return self._stamped(outcome)
+            case Announce():
+                return self._announce(effect.ledger)
+            case Perform():
+                return effect.call()
+
+    async def _afulfil(self, effect: Effect, summarizers: Sequence[Summarizer | AsyncSummarizer]) -> object:
+        match effect:
+            case Summarize():
                 with self._waiting():
                     outcome = await aask(
                         summarizers[effect.rung], self._request(effect), effect.share * self._left
                     )
-                effect = turn.send(self._stamped(outcome))
-        except StopIteration as done:
-            result: T = done.value
-            return result
+                return self._stamped(outcome)
+            case Announce():
+                return await asyncio.to_thread(self._announce, effect.ledger)
+            case Perform():
+                return await asyncio.to_thread(effect.call)
 
     def _request(self, effect: Summarize) -> SummaryRequest:
         return replace(effect.request, riding=self._riding(effect.ledger)) if effect.rides else effect.request

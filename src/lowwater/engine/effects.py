@@ -1,6 +1,7 @@
 """What a turn needs from the outside, as values; a driver fulfils them."""
 
-from typing import Literal
+from collections.abc import Callable, Generator
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -36,3 +37,21 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 Outcome = Written | Failure
+
+
+class Announce(Struct, frozen=True, kw_only=True):
+    """Tell whoever wants to know that the view is about to be compacted."""
+
+    ledger: Ledger
+
+
+class Perform(Struct, frozen=True, kw_only=True):
+    """Do something that may wait for a disk, and hand back what it returns."""
+
+    call: Callable[[], object]
+
+
+Effect = Summarize | Announce | Perform
+T = TypeVar("T")
+Steps = Generator[Effect, Any, T]
+"""A turn: it yields effects and is sent what came of them, a Summarize an Outcome."""

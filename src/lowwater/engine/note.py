@@ -16,13 +16,14 @@ _BLOCK = msgspec.json.encode({"type": "text", "text": NOTE})
 
 
 def with_note(system: bytes) -> bytes:
-    """Return a system prompt, JSON as a request carries it, with the note at its end; without one there is none."""
+    """Return a system prompt, JSON as a request carries it, with the note once at its end; without one there is none."""
     if system[:1] == b'"':
         text = msgspec.json.decode(system, type=str)
-        return msgspec.json.encode(f"{text}\n\n{NOTE}") if text else system
+        return msgspec.json.encode(f"{text}\n\n{NOTE}") if text and not text.endswith(NOTE) else system
     if system[:1] == b"[":
         blocks = msgspec.json.decode(system, type=list[Raw])
-        return msgspec.json.encode([*blocks, Raw(_BLOCK)]) if blocks else system
+        is_there = any(bytes(block) == _BLOCK for block in blocks)
+        return msgspec.json.encode([*blocks, Raw(_BLOCK)]) if blocks and not is_there else system
     return system
 
 

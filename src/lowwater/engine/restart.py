@@ -9,7 +9,7 @@ from lowwater.engine.ladder import Standing
 from lowwater.engine.rewinding import rewind
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State, Totals
-from lowwater.values.entries import Compacted, ModelChanged
+from lowwater.values.entries import ModelChanged
 from lowwater.values.model import Model
 from lowwater.values.situation import Past
 
@@ -34,7 +34,7 @@ def switch(state: State, route: Route, model: Model, *, prior: float, at: float)
 
 def reset(state: State, setup: Setup, at: float) -> State:
     """Return the session as if it had never been compacted: no summary, no counters, nothing warned of; the messages stay."""
-    first = next((i for i, entry in enumerate(state.ledger.entries) if isinstance(entry, Compacted)), None)
+    first = next((saved.position for saved in state.ledger.saved if saved.kind == "compacted"), None)
     if first is not None:
         state = rewind(state, first, setup, discard_later=False, at=at)
     return replace(

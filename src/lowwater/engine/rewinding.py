@@ -1,15 +1,17 @@
 """Checkpoints and rewind: readings of the ledger, and one more entry."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.engine.note import without_note
+from lowwater.engine.note import with_note, without_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.thinking import unbind
 from lowwater.errors import BadInput
-from lowwater.values.entries import Checkpointed, Compacted, PreambleChanged, Rewound
-from lowwater.values.ledger import Ledger
+from lowwater.values.entries import Checkpointed, PreambleChanged, Rewound
+from lowwater.values.ledger import Ledger, Saved
 from lowwater.values.view import Original
 
 _HELD = 10
@@ -28,42 +30,45 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 def checkpoints(ledger: Ledger) -> list[Checkpoint]:
     """Return all checkpoints, oldest first: one before each compaction and rewind, and those that were named."""
-    found: list[Checkpoint] = []
-    compactions = rewinds = 0
-    for saved in ledger.saved:
-        entry = ledger.entries[saved.position]
-        match entry:
-            case Compacted():
-                compactions += 1
-                name = f"before-compaction-{compactions}"
-            case Rewound():
-                rewinds += 1
-                name = f"before-rewind-{rewinds}"
-            case _:
-                name = saved.name
-        checkpoint = Checkpoint(
+    return [
+        Checkpoint(
             name=name,
             position=saved.position,
-            at=entry.at,
-            tokens=saved.view.tokens,
-            messages=len(saved.view.items),
+            at=saved.at,
+            tokens=view.tokens,
+            messages=len(view.items),
         )
-        found.append(checkpoint)
-    return found
+        for name, saved in _named(ledger)
+        for view in (ledger.view_before(saved),)
+    ]
+
+
+def _named(ledger: Ledger) -> Iterator[tuple[str, Saved]]:
+    compactions = rewinds = 0
+    for saved in ledger.saved:
+        match saved.kind:
+            case "compacted":
+                compactions += 1
+                yield f"before-compaction-{compactions}", saved
+            case "rewound":
+                rewinds += 1
+                yield f"before-rewind-{rewinds}", saved
+            case "checkpointed":
+                yield saved.name, saved
 
 
 def mark(state: State, name: str, at: float) -> State:
     """Name the present position."""
     if not name.strip():
         raise BadInput("a checkpoint needs a name")
-    if any(checkpoint.name == name for checkpoint in checkpoints(state.ledger)):
+    if any(known == name for known, _ in _named(state.ledger)):
         raise BadInput(f"there is a checkpoint {name!r} already: choose another name")
     return replace(state, ledger=state.ledger.append(Checkpointed(at=at, name=name)))
 
 
 def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at: float) -> State:
     """Go back to a checkpoint, by name or by position."""
-    position = to if isinstance(to, int) else _position(state.ledger, to)
+    position = to if isinstance(to, int) else position_of(state.ledger, to)
     ledger = state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later))
     then = state.ledger.view_at(position)
     kept = max(then.shown_numbers(), default=0)
@@ -73,26 +78,31 @@ def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at
         state, ledger=ledger, meter=state.meter.restarted(), rest=None, held_until=state.totals.turns + _HELD
     )
     state = unbind(state, after=0 if moved else kept)
-    if state.noted and all(isinstance(item, Original) for item in ledger.view.items):
-        state = _without_note(state, setup, at)
+    compacted = not all(isinstance(item, Original) for item in ledger.view.items)
+    if compacted == state.noted:
+        return state
+    if state.noted:
+        return _noted(state, without_note(ledger.view.system), setup, noted=False, at=at)
+    if setup.preset.note_in_system:
+        return _noted(state, with_note(ledger.view.system), setup, noted=True, at=at)
     return state
 
 
-def _position(ledger: Ledger, name: str) -> int:
-    known = checkpoints(ledger)
-    found = next((checkpoint.position for checkpoint in known if checkpoint.name == name), None)
+def position_of(ledger: Ledger, name: str) -> int:
+    """Return the position of a checkpoint, or raise BadInput with the names there are."""
+    known = list(_named(ledger))
+    found = next((saved.position for each, saved in known if each == name), None)
     if found is None:
-        names = ", ".join(checkpoint.name for checkpoint in known[-5:]) or "none yet"
+        names = ", ".join(each for each, _ in known[-5:]) or "none yet"
         raise BadInput(f"there is no checkpoint {name!r}; the newest are: {names}")
     return found
 
 
-def _without_note(state: State, setup: Setup, at: float) -> State:
-    """Return the session without the note that earlier turns were compacted: they no longer are."""
+def _noted(state: State, system: bytes, setup: Setup, *, noted: bool, at: float) -> State:
+    """Return the session with or without the note that earlier turns were compacted, as they are now or are no longer."""
     view = state.ledger.view
-    system = without_note(view.system)
     if system != view.system:
         tokens = setup.size_preamble(system, view.tools)
         entry = PreambleChanged(at=at, system=system, tools=view.tools, tokens=tokens)
         state = unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
-    return replace(state, noted=False)
+    return replace(state, noted=noted)

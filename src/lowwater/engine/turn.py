@@ -9,11 +9,12 @@ from lowwater.assemble.legal import mend, refuse_illegal
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
 from lowwater.decide.warnings import UsageWarning, warn
+from lowwater.engine.accounting import turn_record
 from lowwater.engine.caching import answered, calling
 from lowwater.engine.commit import Acted, commit, keep
 from lowwater.engine.compaction import carry_out
 from lowwater.engine.door import shorten_new
-from lowwater.engine.effects import Outcome, Summarize
+from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.learning import learn
 from lowwater.engine.native import follow_native
@@ -28,6 +29,7 @@ from lowwater.values.events import Event
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.response import Response
+from lowwater.values.turn_record import TurnRecord
 
 _MOST_ACTS = 4
 
@@ -41,9 +43,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     warnings: tuple[UsageWarning, ...]
 
 
-def prepare(
-    state: State, incoming: Incoming, setup: Setup, at: float
-) -> Generator[Summarize, Outcome, Prepared]:
+def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
     state = drop_stale(take_in(state, incoming, setup, at))
     state = strip_unbound(follow_native(state, setup, at), setup, at)
@@ -63,17 +63,23 @@ def prepare(
     )
 
 
-def record(state: State, response: Response, setup: Setup, at: float) -> State:
+class Recorded(Struct, frozen=True, kw_only=True):
+    """The session after an answer, and what the turn was."""
+
+    state: State
+    record: TurnRecord
+
+
+def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
     """Learn from what the provider reported, and append the answer."""
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = told(state, wire.format)
-    return append(answered(learn(state, response), response), [response.message], setup, at)
+    after = append(answered(learn(state, response), response), [response.message], setup, at)
+    return Recorded(state=after, record=turn_record(state, response, at))
 
 
-def compress(
-    state: State, setup: Setup, at: float, *, focus: str = ""
-) -> Generator[Summarize, Outcome, Acted]:
+def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
     """Compact by hand, whatever the policy thinks; `focus` is kept in more detail."""
     situated = situate(state, setup, at, forced=True)
     return (yield from _act(state, situated, setup, focus=focus))
@@ -85,7 +91,7 @@ def deliberate(state: State, setup: Setup, at: float) -> State:
     return replace(state, decision=decision, market=situated.now.market, rejected=())
 
 
-def _fit(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Acted]:
+def _fit(state: State, setup: Setup, at: float) -> Steps[Acted]:
     """Act, and again as long as what does not fit gets smaller: a plan may fall short of what it promised."""
     events: tuple[Event, ...] = ()
     for _ in range(_MOST_ACTS):
@@ -100,9 +106,7 @@ def _fit(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
     return Acted(state=state, events=events)
 
 
-def _act(
-    state: State, situated: Situated, setup: Setup, *, focus: str = ""
-) -> Generator[Summarize, Outcome, Acted]:
+def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> Steps[Acted]:
     """Decide, carry the decision out, and commit what came of it."""
     situated, decision = _decided(situated, setup)
     now = situated.now
@@ -126,6 +130,7 @@ def _act(
         by_hand=now.forced,
         at_wall=not now.fits,
     )
+    yield Announce(ledger=state.ledger)
     result = yield from _telling(carry_out(work, decision), state.ledger)
     acted = commit(state, result, setup, work=work, now=now, decision=decision)
     return replace(acted, state=drop_stale(acted.state))

@@ -1,5 +1,6 @@
 """Matching the list a client keeps against the ledger: what is new, and where the client went another way."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -7,9 +8,12 @@ from msgspec.structs import replace
 
 from lowwater.ingest.likeness import says_the_same
 from lowwater.values.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound
-from lowwater.values.ledger import Ledger
+from lowwater.values.ledger import Ledger, Numbered
 from lowwater.values.message import Message
 from lowwater.values.view import Summary, View
+
+_AT_ONCE = 256
+"""Messages that are looked at together."""
 
 
 class Reconciled(Struct, frozen=True, kw_only=True):
@@ -31,13 +35,13 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
     A client keeps the whole history, or goes on from the view it was given; either is compared by content. Where it
     differs from the history, the ledger goes back to before the first difference.
     """
-    branch = branch_of(ledger)
-    known = _alike((ledger.message(number) for number in branch), messages)
-    if known == len(branch):
-        return Reconciled(new=tuple(messages[known:]), known=known)
     view = ledger.view.messages
     if _alike(view, messages) == len(view):
         return Reconciled(new=tuple(messages[len(view) :]), known=len(view))
+    branch = branch_of(ledger)
+    known = _alike((numbered.message for numbered in _numbered(ledger, branch)), messages)
+    if known == len(branch):
+        return Reconciled(new=tuple(messages[known:]), known=known)
     position = _position_before(ledger, branch[known])
     then = ledger.view_at(position)
     if then.shown_numbers() != set(branch[: len(then.shown_numbers())]):
@@ -98,12 +102,23 @@ def _alike(held: Iterable[Message], sent: Iterable[Message]) -> int:
     return count
 
 
+def _numbered(ledger: Ledger, numbers: Sequence[int]) -> Iterable[Numbered]:
+    """Yield the messages with these numbers, which ascend, looking at many together where they lie elsewhere."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        wanted = numbers[start : start + _AT_ONCE]
+        looked_at = ledger.messages[wanted[0] - 1 : wanted[-1]]
+        yield from (looked_at[number - wanted[0]] for number in wanted)
+
+
 def _position_before(ledger: Ledger, number: int) -> int:
     """Return the ledger position at which the message `number` had not come yet."""
-    count = 0
-    for position, entry in enumerate(ledger.entries):
+    saved, entries = ledger.saved, ledger.entries
+    after = bisect_left(saved, number, key=lambda each: each.messages)
+    start, count = (saved[after - 1].position, saved[after - 1].messages) if after else (0, 0)
+    end = saved[after].position if after < len(saved) else len(entries)
+    for position, entry in enumerate(entries[start:end], start=start):
         if isinstance(entry, Appended):
             count += len(entry.messages)
             if count >= number:
                 return position
-    return len(ledger.entries)
+    return end

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from lowwater.ports import Sink
 from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.turn_record import TurnRecord
 
 _log = logging.getLogger("lowwater")
 
@@ -73,3 +74,14 @@ def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
             sink.record(session, event)
         except Exception as error:  # noqa: BLE001  # telling must never make a compaction fail
             _log.warning("a sink failed: %s", type(error).__name__)
+
+
+def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
+    """Give the record of a turn to every sink that takes one, likewise."""
+    for sink in sinks:
+        take = getattr(sink, "turn", None)
+        if callable(take):
+            try:
+                take(session, record)
+            except Exception as error:  # noqa: BLE001  # telling must never make a turn fail
+                _log.warning("a sink failed: %s", type(error).__name__)

@@ -1,111 +1,135 @@
 """The store that forgets with its process: `memory:`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 
-from msgspec import Struct
-
-from lowwater.errors import StaleLedger, UnusableStore
-from lowwater.values.entries import Appended, Entry
-from lowwater.values.stored import Listed, Stored
-from lowwater.values.turn_record import TurnRecord
-
-
-class _Append(Struct, frozen=True, kw_only=True):
-    version: int
-    entries: tuple[Entry, ...]
-    record: TurnRecord | None
+from lowwater.errors import BadInput, StaleLedger, UnusableStore
+from lowwater.store.indexing import Conceal, as_it_is, folded_terms, phrases_in, words_of
+from lowwater.store.ranking import rank
+from lowwater.store.remembered import Remembered
+from lowwater.values.entries import Entry
+from lowwater.values.ledger import Numbered
+from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
 
 
 class MemoryStore:
     """Keeps sessions in this process only."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, conceal: Conceal = as_it_is) -> None:
+        self._conceal = conceal
         self._lock = Lock()
-        self._sessions: dict[str, list[_Append]] | None = {}
+        self._sessions: dict[str, Remembered] = {}
         self._newest = 0
+        self._is_closed = False
 
-    def append(
-        self, session: str, expected: int, entries: Sequence[Entry], record: TurnRecord | None = None, /
-    ) -> int:
-        """Keep entries and record, or raise StaleLedger."""
-        with self._lock:
-            appends = self._open().get(session, [])
-            found = _version(appends)
+    def append(self, session: str, expected: int, new: Append, /) -> int:
+        """Keep what is new, or raise StaleLedger."""
+        with self._open():
+            now = self._sessions.get(session)
+            found = now.version if now else 0
             if found != expected:
                 raise StaleLedger(session, expected=expected, found=found)
-            if not entries and record is None:
+            if new == Append():
                 return found
+            now = now or Remembered()
+            now.add(self._newest + 1, new)
+            self._sessions[session] = now
             self._newest += 1
-            new = _Append(version=self._newest, entries=tuple(entries), record=record)
-            self._open().setdefault(session, appends).append(new)
             return self._newest
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""
-        with self._lock:
-            appends = list(self._open().get(session, ()))
-        if since and all(append.version != since for append in appends):
-            raise StaleLedger(session, expected=since, found=_version(appends))
-        upto = [append for append in appends if until is None or append.version <= until]
-        records = _outdated([append.record for append in appends if append.record is not None])
-        by_then = sum(append.record is not None for append in upto)
-        return Stored(
-            version=_version(upto),
-            entries=tuple(entry for append in upto if append.version > since for entry in append.entries),
-            record=records[by_then - 1] if by_then else None,
-        )
+        with self._seen(session, since) as now:
+            return now.read(since, until)
 
-    def records(self, session: str, /) -> list[TurnRecord]:
-        """Return all records, oldest first."""
-        with self._lock:
-            appends = self._open().get(session, [])
-            return _outdated([append.record for append in appends if append.record is not None])
+    def outline(self, session: str, /) -> Outline:
+        """Return the session without its entries."""
+        with self._seen(session, 0) as now:
+            return now.outline()
 
-    def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
-        with self._lock:
-            newest_first = sorted(self._open().items(), key=lambda item: -_version(item[1]))
-            return [_listed(name, appends) for name, appends in newest_first]
+    def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
+        """Return the entries at these positions."""
+        with self._seen(session, version) as now:
+            return now.entries[max(first, 0) : max(end, 0)]
+
+    def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
+        """Return the messages with these numbers."""
+        with self._seen(session, version) as now:
+            return now.messages[max(first - 1, 0) : max(end - 1, 0)]
+
+    def copy(self, session: str, to: str, about: About, /) -> int:
+        """Begin another session with the ledger of this one."""
+        with self._open():
+            if to in self._sessions:
+                raise StaleLedger(to, expected=0, found=self._sessions[to].version)
+            if session not in self._sessions:
+                raise BadInput(f"there is no session {session!r} to copy")
+            self._newest += 1
+            self._sessions[to] = self._sessions[session].copied(self._newest, about)
+            return self._newest
 
     def delete(self, session: str, /) -> bool:
         """Forget a session; return whether there was one."""
-        with self._lock:
-            return self._open().pop(session, None) is not None
+        with self._open():
+            return self._sessions.pop(session, None) is not None
+
+    def sessions(self) -> list[Listed]:
+        """Return all sessions, the one changed last first."""
+        with self._open():
+            return [self._sessions[name].listed(name) for name in self._names()]
+
+    def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
+        """Return what these sessions, or all, did and cost."""
+        wanted = None if sessions is None else set(sessions)
+        with self._open():
+            return [
+                self._sessions[name].account(name)
+                for name in self._names()
+                if wanted is None or name in wanted
+            ]
+
+    def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
+        """Return the messages that match best."""
+        with self._open():
+            all_messages = [
+                (name, number, numbered)
+                for name in self._names()
+                for number, numbered in reversed(list(enumerate(self._sessions[name].messages, start=1)))
+            ]
+        texts = [folded_terms(words_of(numbered.message, self._conceal)) for *_, numbered in all_messages]
+        scores = rank([folded_terms(phrase) for phrase in phrases_in(words)], texts)
+        # Newest first already, and sorting leaves equals as they are.
+        best = sorted(scores, key=lambda index: -scores[index])
+        hits = (
+            Hit(session=name, number=number, tokens=numbered.tokens, score=scores[index])
+            for index in best
+            for name, number, numbered in [all_messages[index]]
+            if session is None or name == session
+        )
+        return [hit for hit, _ in zip(hits, range(limit), strict=False)]
 
     def close(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._sessions = None
+            self._is_closed = True
+            self._sessions.clear()
 
-    def _open(self) -> dict[str, list[_Append]]:
-        if self._sessions is None:
-            raise UnusableStore("the store was closed: open another")
-        return self._sessions
+    def _names(self) -> list[str]:
+        return sorted(self._sessions, key=lambda name: -self._sessions[name].version)
 
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with self._lock:
+            if self._is_closed:
+                raise UnusableStore("the store was closed: open another")
+            yield
 
-def _version(appends: Sequence[_Append]) -> int:
-    return appends[-1].version if appends else 0
-
-
-def _outdated(records: Sequence[TurnRecord]) -> list[TurnRecord]:
-    return [*(record.outdated() for record in records[:-1]), *records[-1:]]
-
-
-def _listed(name: str, appends: Sequence[_Append]) -> Listed:
-    entries = [entry for append in appends for entry in append.entries]
-    records = [append.record for append in appends if append.record is not None]
-    times = [happened.at for append in (appends[0], appends[-1]) for happened in _happened(append)]
-    return Listed(
-        name=name,
-        version=_version(appends),
-        entries=len(entries),
-        messages=sum(len(entry.messages) for entry in entries if isinstance(entry, Appended)),
-        turns=len(records),
-        opened_at=times[0],
-        changed_at=times[-1],
-    )
-
-
-def _happened(append: _Append) -> list[Entry | TurnRecord]:
-    return [*append.entries, *([append.record] if append.record is not None else [])]
+    @contextmanager
+    def _seen(self, session: str, version: int) -> Iterator[Remembered]:
+        """Hand out a session that had this version, an empty one for 0, or raise StaleLedger."""
+        with self._open():
+            now = self._sessions.get(session, Remembered())
+            if version and not now.had(version):
+                raise StaleLedger(session, expected=version, found=now.version)
+            yield now

@@ -4,21 +4,33 @@ from pathlib import Path
 
 from lowwater.errors import BadSetting
 from lowwater.ports import Store
+from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.memory import MemoryStore
+from lowwater.store.postgres.opening import SCHEMES, open_postgres
 from lowwater.store.sqlite.store import SqliteStore
 
 SQLITE = "sqlite:///"
 
 
-def open_store(address: str) -> Store:
-    """Return the store at `memory:` or `sqlite:///PATH`, or raise BadSetting.
+def open_store(address: str, *, conceal: Conceal = as_it_is) -> Store:
+    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
 
     A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home. Every `memory:` is a store of its own.
+    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text before its words are indexed.
     """
     if address == "memory:":
-        return MemoryStore()
+        return MemoryStore(conceal=conceal)
+    if address.startswith(SCHEMES):
+        return open_postgres(address, conceal=conceal)
     path = address.removeprefix(SQLITE)
     if path == address or not path:
-        raise BadSetting(f"no store is at {address!r}: write memory: or sqlite:///PATH")
-    return SqliteStore(Path(path).expanduser())
+        raise BadSetting(
+            f"no store is at {_shown(address)!r}: write memory:, sqlite:///PATH or postgresql://…"
+        )
+    return SqliteStore(Path(path).expanduser(), conceal=conceal)
+
+
+def _shown(address: str) -> str:
+    """Return the address as an error may show it: without what could be a password."""
+    scheme, _, rest = address.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else address

@@ -1,4 +1,4 @@
-"""Entries as bytes and back, without loss; messages apart from them, each known by a digest of all its bytes.
+"""Entries, records and events as bytes and back, without loss; messages apart from them, each known by a digest of all its bytes.
 
 `Message.digest` says that two messages mean the same. The key here says that they are the same to the last byte of their wire
 form, because a message has to leave as it came.
@@ -22,6 +22,8 @@ from lowwater.values.entries import (
     PreambleChanged,
     Rewound,
 )
+from lowwater.values.events import Event
+from lowwater.values.ledger import Numbered
 from lowwater.values.message import Message
 from lowwater.values.turn_record import TurnRecord
 
@@ -42,14 +44,16 @@ _encoder = msgspec.msgpack.Encoder()
 _entry_decoder: msgspec.msgpack.Decoder[_Kept] = msgspec.msgpack.Decoder(_Kept)
 _message_decoder = msgspec.msgpack.Decoder(Message)
 _record_decoder = msgspec.msgpack.Decoder(TurnRecord)
+_event_decoder: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """A message to be stored once: its key and its bytes."""
+    """A message to be stored once, its key and its bytes; and its size where it was appended."""
 
     key: bytes
     body: bytes
     message: Message
+    tokens: int
 
 
 class Packed(Struct, frozen=True, kw_only=True):
@@ -62,19 +66,34 @@ class Packed(Struct, frozen=True, kw_only=True):
     @property
     def kind(self) -> str:
         """The entry's tag."""
-        return str(self.entry.__struct_config__.tag)
+        return kind_of(self.entry)
 
 
 def pack(entry: Entry) -> Packed:
     """Return the entry as bytes, or raise BadInput if its text is no Unicode or IllegalEntry if a message has no size."""
     if not isinstance(entry, Appended):
         return Packed(entry=entry, body=_encoded(entry))
-    if len(entry.messages) != len(entry.tokens):
-        raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
-    contents = tuple(_content(message) for message in entry.messages)
+    contents = tuple(_content(numbered) for numbered in messages_in(entry))
     keys = tuple(content.key for content in contents)
     body = _encoded(AppendedKeys(at=entry.at, keys=keys, tokens=entry.tokens))
     return Packed(entry=entry, body=body, contents=contents)
+
+
+def kind_of(entry: Entry) -> str:
+    """Return the entry's tag."""
+    return str(entry.__struct_config__.tag)
+
+
+def messages_in(entry: Entry) -> list[Numbered]:
+    """Return the messages that an entry brings, or raise IllegalEntry if one has no size."""
+    if not isinstance(entry, Appended):
+        return []
+    if len(entry.messages) != len(entry.tokens):
+        raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
+    return [
+        Numbered(message=message, tokens=tokens)
+        for message, tokens in zip(entry.messages, entry.tokens, strict=True)
+    ]
 
 
 def keys_in(body: bytes) -> tuple[bytes, ...]:
@@ -106,14 +125,25 @@ def unpack_record(body: bytes) -> TurnRecord:
     return _record_decoder.decode(body)
 
 
+def pack_event(event: Event) -> bytes:
+    """Return the event as bytes."""
+    return _encoded(event)
+
+
+def unpack_event(body: bytes) -> Event:
+    """Return the event these bytes are, or raise msgspec.MsgspecError."""
+    return _event_decoder.decode(body)
+
+
 def digest(body: bytes) -> bytes:
     """Return what tells these bytes from any others."""
     return blake2b(body, digest_size=KEY_BYTES).digest()
 
 
-def _content(message: Message) -> Content:
+def _content(numbered: Numbered) -> Content:
+    message = numbered.message
     body = _encoded(replace(message, memo=b"") if message.memo else message)
-    return Content(key=digest(body), body=body, message=message)
+    return Content(key=digest(body), body=body, message=message, tokens=numbered.tokens)
 
 
 def _encoded(value: object) -> bytes:

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import cast
 
 import msgspec
 from msgspec import Struct
 
 from lowwater.errors import DamagedStore
-from lowwater.store.packing import digest, keys_in, unpack, unpack_message, unpack_record
+from lowwater.store.packing import digest, keys_in, unpack, unpack_event, unpack_message, unpack_record
 from lowwater.store.sealing import Broken, unseal
 from lowwater.values.entries import Entry
+from lowwater.values.events import Event
+from lowwater.values.ledger import Numbered
 from lowwater.values.message import Message
+from lowwater.values.stored import Landmark, LandmarkKind
 from lowwater.values.turn_record import TurnRecord
 
 AT_ONCE = 500
@@ -54,6 +58,59 @@ def restore_entries(rows: Iterable[Row], fetch: Fetch) -> Iterator[Entry]:
                 why = "a message of it is gone or changed" if isinstance(error, KeyError) else error
                 raise Hurt(row.version, f"entry {row.position} ({why})") from error
             yield entry
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """A message as a session holds it: its number and size, and the content it was stored as."""
+
+    number: int
+    tokens: int
+    key: object
+    body: object
+
+
+def restore_messages(
+    numbers: range, found: Iterable[Held], version_of: Callable[[int], int]
+) -> Iterator[Numbered]:
+    """Yield the messages with these numbers, found in their order, or raise Hurt at the first that is gone or changed.
+
+    `version_of` tells with which version a message came.
+    """
+    waiting = iter(found)
+    for number in numbers:
+        held = next(waiting, None)
+        if held is None or held.number != number or not _is_intact(held):
+            raise Hurt(version_of(number), f"message {number} (it is gone or changed)")
+        yield Numbered(message=unpack_message(cast("bytes", held.body)), tokens=held.tokens)
+
+
+def _is_intact(held: Held) -> bool:
+    return isinstance(held.body, bytes) and digest(held.body) == held.key
+
+
+def restore_event(version: int, sealed: object) -> Event:
+    """Return an event that was stored with this version, or raise Hurt."""
+    try:
+        return unpack_event(unseal(sealed))
+    except (Broken, msgspec.MsgspecError) as error:
+        raise Hurt(version, f"an event ({error})") from error
+
+
+def restore_carried(version: int, sealed: object) -> bytes:
+    """Return what a session of this version carries, nothing if nothing was stored, or raise Hurt; its entries are not hurt."""
+    if sealed is None:
+        return b""
+    try:
+        return unseal(sealed)
+    except Broken as error:
+        raise Hurt(version + 1, f"what it carries besides its entries ({error})") from error
+
+
+def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:
+    """Return a landmark from what is stored of it."""
+    return Landmark(
+        position=position, kind=cast("LandmarkKind", kind), at=at, messages=messages, tokens=tokens
+    )
 
 
 def restore_record(version: int, sealed: object) -> TurnRecord:

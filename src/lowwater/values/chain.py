@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
+from lowwater.values.distant import Distant
+
 T = TypeVar("T")
 
 
@@ -11,14 +13,17 @@ class Chain(Sequence[T], Generic[T]):
 
     A chain is the first `length` items of a list that only ever grows. The first chain to append extends that list
     in place; a second chain appending to the same state (a fork) copies. So a history of n messages costs n, not
-    n², and older values stay as they were.
+    n², and older values stay as they were. What lies before that list may be elsewhere.
     """
 
-    __slots__ = ("_items", "_length")
+    __slots__ = ("_before", "_distant", "_items", "_length")
 
-    def __init__(self, items: Iterable[T] = ()) -> None:
+    def __init__(self, items: Iterable[T] = (), *, before: Distant[T] | None = None) -> None:
+        self._before: Distant[T] | None = before if before else None
+        self._distant = len(before) if before else 0
         self._items: list[T] = list(items)
         self._length = len(self._items)
+        """Of the items behind those that are elsewhere."""
 
     def append(self, item: T) -> "Chain[T]":
         """Return this chain with `item` behind it."""
@@ -37,38 +42,62 @@ class Chain(Sequence[T], Generic[T]):
         behind = storage[self._length : self._length + len(new)]
         if len(behind) < len(new) or any(a is not b for a, b in zip(behind, new, strict=True)):
             storage = [*storage[: self._length], *new]
-        grown: Chain[T] = Chain.__new__(Chain)
-        grown._items = storage
-        grown._length = self._length + len(new)
-        return grown
+        return self._of(self._before, storage, self._length + len(new))
+
+    def first(self, length: int) -> "Chain[T]":
+        """Return the first `length` items, which share their storage with this chain."""
+        if self._before is not None and length < self._distant:
+            return Chain(before=self._before.first(length))
+        return self._of(self._before, self._items, min(length - self._distant, self._length))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether no part of it lies elsewhere."""
+        return self._before is None
 
     def extends(self, other: "Chain[T]") -> bool:
         """Return whether this chain is `other` with items behind it, told by shared storage in constant time."""
-        return self._items is other._items and self._length >= other._length
+        return self._items is other._items and self._before is other._before and self._length >= other._length
 
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
+        distant, length = self._distant, len(self)
         if isinstance(index, slice):
-            return [self._items[at] for at in range(*index.indices(self._length))]
-        if not -self._length <= index < self._length:
-            raise IndexError(f"index {index} in a chain of {self._length}")
-        return self._items[index if index >= 0 else self._length + index]
+            wanted = range(*index.indices(length))
+            near = [self._items[at - distant] for at in wanted if at >= distant]
+            far = [at for at in wanted if at < distant]
+            if not far or self._before is None:
+                return near
+            brought = self._before[min(far) : max(far) + 1]
+            fetched = [brought[at - min(far)] for at in far]
+            return near + fetched if wanted.step < 0 else fetched + near
+        if not -length <= index < length:
+            raise IndexError(f"index {index} in a chain of {length}")
+        at = index if index >= 0 else length + index
+        if self._before is not None and at < distant:
+            return self._before[at]
+        return self._items[at - distant]
 
     def __len__(self) -> int:
-        return self._length
+        return self._distant + self._length
 
     def __iter__(self) -> Iterator[T]:
+        if self._before is not None:
+            yield from self._before
         for at in range(self._length):
             yield self._items[at]
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Chain)
-            and self._length == other._length
-            and (self._items is other._items or all(a == b for a, b in zip(self, other, strict=True)))
+            and len(self) == len(other)
+            and (
+                (self._items is other._items and self._before is other._before)
+                or all(a == b for a, b in zip(self, other, strict=True))
+            )
         )
 
     def __hash__(self) -> int:
@@ -76,3 +105,12 @@ class Chain(Sequence[T], Generic[T]):
 
     def __repr__(self) -> str:
         return f"Chain({list(self)!r})"
+
+    @staticmethod
+    def _of(before: Distant[T] | None, items: list[T], length: int) -> "Chain[T]":
+        chain: Chain[T] = Chain.__new__(Chain)
+        chain._before = before
+        chain._distant = 0 if before is None else len(before)
+        chain._items = items
+        chain._length = length
+        return chain

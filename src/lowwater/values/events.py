@@ -60,6 +60,19 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """Nano-dollars for the calls that wrote its summaries; None if the price of one is not known."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as they were, in the order they were written."""
+    price: int | None = None
+    """Nano-dollars it was to cost in all when it was decided: its summaries, and what it makes the next call cost more."""
+    saves: int | None = None
+    """Nano-dollars that each later call over a warm cache was to cost less."""
+
+    @property
+    def payback(self) -> float | None:
+        """Over how many later calls it was to pay for itself; None if no price is known, or if it never was to."""
+        if self.price is None or self.saves is None:
+            return None
+        if self.price <= 0:
+            return 0.0
+        return self.price / self.saves if self.saves > 0 else None
 
     @property
     def reclaimed(self) -> int:

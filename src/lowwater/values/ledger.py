@@ -2,61 +2,66 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.errors import IllegalEntry
 from lowwater.values.chain import Chain
-from lowwater.values.edits import apply_edits
 from lowwater.values.entries import (
-    Altered,
     Appended,
     Checkpointed,
     Compacted,
     Entry,
-    Kept,
     ModelChanged,
     Opened,
     PreambleChanged,
     Rewound,
-    Stand,
-    Summarized,
 )
 from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.view import Edited, Item, Original, Summary, View
+from lowwater.values.resolving import Numbered, numbered_in, resolve, rewound
+from lowwater.values.view import Item, Original, View
 
+__all__ = ["Bygone", "Ledger", "Numbered", "Saved", "SavedKind"]
 
-class Numbered(Struct, frozen=True, kw_only=True):
-    """An appended message and its size; its number is its place in the ledger's messages, from 1."""
-
-    message: Message
-    tokens: int
+SavedKind = Literal["compacted", "rewound", "checkpointed"]
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """The view as it was when the ledger had `position` entries and `messages` messages."""
+    """Where the view was changed as a whole or named: the ledger had `position` entries and `messages` messages then."""
 
     position: int
     messages: int
-    view: View
+    kind: SavedKind
+    at: float
+    view: View | None = None
+    """The view before that entry; None if it has to be read from elsewhere."""
     name: str = ""
+
+
+class Bygone(Protocol):
+    """Works out what the view was in the part of a ledger that lies elsewhere."""
+
+    def view_at(self, position: int) -> View:
+        """Return the view as it was when the ledger had `position` entries."""
+        ...
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
     """A session's ledger: a value; `append` returns the next one and leaves this one as it is.
 
     Appending costs the same however long the history is: entries, messages and the view share their storage with
-    the ledger they came from.
+    the ledger they came from. One that was opened again has its older part elsewhere (`values/reopening.py`).
     """
 
     entries: Chain[Entry] = Chain()
     messages: Chain[Numbered] = Chain()
     view: View = View()
     saved: Chain[Saved] = Chain()
-    """The view before each compaction and rewind and at each named checkpoint, oldest first."""
+    """Each compaction, rewind and named checkpoint, oldest first."""
     vocabulary: str = ""
+    bygone: Bygone | None = None
 
     def append(self, entry: Entry) -> "Ledger":
         """Return the ledger with `entry` behind it, or raise IllegalEntry."""
@@ -76,13 +81,13 @@ class Ledger(Struct, frozen=True, kw_only=True):
             case ModelChanged():
                 return replace(self, entries=entries, view=replace(self.view, model=entry.model))
             case Compacted():
-                view = self._with_items(self._resolve(entry.stands))
-                return replace(self, entries=entries, view=view, saved=self.saved.append(self._save()))
+                view = self._with_items(resolve(entry.stands, self.messages))
+                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "compacted"))
             case Rewound():
                 view = self._rewound(entry)
-                return replace(self, entries=entries, view=view, saved=self.saved.append(self._save()))
+                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "rewound"))
             case Checkpointed():
-                saved = self.saved.append(self._save(entry.name))
+                saved = self._saved(entry.at, "checkpointed", entry.name)
                 return replace(self, entries=entries, saved=saved)
 
     def extend(self, entries: Iterable[Entry]) -> "Ledger":
@@ -94,7 +99,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
 
     def message(self, number: int) -> Message:
         """Return the original message with this number."""
-        return self._numbered(number).message
+        return numbered_in(self.messages, number).message
 
     def history(self) -> list[Message]:
         """All messages ever appended, in order, as they came."""
@@ -102,7 +107,14 @@ class Ledger(Struct, frozen=True, kw_only=True):
 
     def view_at(self, position: int) -> View:
         """Return the view as it was when the ledger had `position` entries."""
-        return self._saved_at(position).view
+        return self._at(position).view
+
+    def view_before(self, saved: Saved) -> View:
+        """Return the view as it was before a compaction, a rewind or a checkpoint of this ledger."""
+        if saved.view is not None:
+            return saved.view
+        assert self.bygone is not None
+        return self.bygone.view_at(saved.position)
 
     def _appended(self, entry: Appended) -> tuple[Chain[Numbered], View]:
         if len(entry.messages) != len(entry.tokens):
@@ -116,70 +128,50 @@ class Ledger(Struct, frozen=True, kw_only=True):
             Original(number=number + at, message=new.message, tokens=new.tokens)
             for at, new in enumerate(numbered, start=1)
         ]
+        size = sum(entry.tokens)
         view = replace(
-            self.view, items=self.view.items.extend(items), tokens=self.view.tokens + sum(entry.tokens)
+            self.view,
+            items=self.view.items.extend(items),
+            tokens=self.view.tokens + size,
+            whole=self.view.whole + size,
         )
         return self.messages.extend(numbered), view
 
-    def _resolve(self, stands: Iterable[Stand]) -> list[Item]:
-        items: list[Item] = []
-        for stand in stands:
-            match stand:
-                case Kept(numbers=numbers):
-                    items.extend(self._original(n) for n in range(numbers.first, numbers.last + 1))
-                case Altered(number=number, edits=edits, tokens=tokens):
-                    original = self.message(number)
-                    message = apply_edits(original, edits)
-                    edited = Edited(
-                        number=number, original=original, edits=edits, message=message, tokens=tokens
-                    )
-                    items.append(edited)
-                case Summarized(sources=sources, tokens=tokens, depth=depth):
-                    if any(not 1 <= s.first <= s.last <= len(self.messages) for s in sources):
-                        raise IllegalEntry(
-                            f"a summary names messages beyond the {len(self.messages)} there are"
-                        )
-                    message = Message(role=stand.role, parts=(Text(text=stand.text),))
-                    items.append(Summary(message=message, tokens=tokens, sources=sources, depth=depth))
-        return items
-
     def _rewound(self, entry: Rewound) -> View:
-        then = self._saved_at(entry.to)
+        then = self._at(entry.to)
         if entry.discard_later:
             return then.view
-        # Later means: shown now, and not there then. What an earlier rewind discarded stays discarded.
-        later = sorted(number for number in self.view.shown_numbers() if number > then.messages)
-        return self._with_items([*then.view.items, *(self._original(number) for number in later)])
+        return self._with_items(*rewound(then.view, self.view, self.messages, came=len(then.messages)))
 
-    def _saved_at(self, position: int) -> Saved:
+    def _at(self, position: int) -> "Ledger":
+        """Return the ledger as it was when it had `position` entries."""
         if not 0 <= position <= len(self.entries):
             raise IllegalEntry(f"no position {position} in a ledger of {len(self.entries)} entries")
         if position == len(self.entries):
-            return self._save()
+            return self
         index = bisect_right(self.saved, position, key=lambda saved: saved.position)
         if index == 0:
-            return Ledger().extend(self.entries[:position])._save()
+            return Ledger().extend(self.entries[:position])
         nearest = self.saved[index - 1]
-        before = Ledger(
-            entries=Chain(self.entries[: nearest.position]),
-            messages=Chain(self.messages[: nearest.messages]),
-            view=nearest.view,
-            saved=Chain(self.saved[: index - 1]),
-            vocabulary=self.vocabulary,
+        before = replace(
+            self,
+            entries=self.entries.first(nearest.position),
+            messages=self.messages.first(nearest.messages),
+            view=self.view_before(nearest),
+            saved=self.saved.first(index - 1),
         )
-        return before.extend(self.entries[nearest.position : position])._save()
+        return before.extend(self.entries[nearest.position : position])
 
-    def _save(self, name: str = "") -> Saved:
-        return Saved(position=len(self.entries), messages=len(self.messages), view=self.view, name=name)
+    def _saved(self, at: float, kind: SavedKind, name: str = "") -> Chain[Saved]:
+        now = Saved(
+            position=len(self.entries),
+            messages=len(self.messages),
+            kind=kind,
+            at=at,
+            view=self.view,
+            name=name,
+        )
+        return self.saved.append(now)
 
-    def _with_items(self, items: list[Item]) -> View:
-        return replace(self.view, items=Chain(items), tokens=sum(item.tokens for item in items))
-
-    def _original(self, number: int) -> Original:
-        numbered = self._numbered(number)
-        return Original(number=number, message=numbered.message, tokens=numbered.tokens)
-
-    def _numbered(self, number: int) -> Numbered:
-        if not 1 <= number <= len(self.messages):
-            raise IllegalEntry(f"no message {number} in a ledger of {len(self.messages)}")
-        return self.messages[number - 1]
+    def _with_items(self, items: list[Item], whole: int | None = None) -> View:
+        return self.view.showing(items, whole=self.view.whole if whole is None else whole)

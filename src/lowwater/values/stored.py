@@ -1,26 +1,102 @@
-"""What a store gives back."""
+"""What a store is given and what it gives back."""
+
+from typing import Literal
 
 from msgspec import Struct
 
 from lowwater.values.entries import Entry
+from lowwater.values.events import Event
 from lowwater.values.turn_record import TurnRecord
 
 
+class About(Struct, frozen=True, kw_only=True):
+    """What is told of a session besides its ledger."""
+
+    title: str = ""
+    source: str = "cli"
+    parent: str = ""
+    """The session it continues; empty if it began by itself."""
+    ended_at: float | None = None
+    ended_because: str = ""
+
+
+class Append(Struct, frozen=True, kw_only=True):
+    """What one append brings; what is None stays as it was."""
+
+    entries: tuple[Entry, ...] = ()
+    record: TurnRecord | None = None
+    events: tuple[Event, ...] = ()
+    carried: bytes | None = None
+    """All that a process needs, beside the ledger, to go on with the session; a store does not look at it."""
+    about: About | None = None
+
+
 class Stored(Struct, frozen=True, kw_only=True):
-    """Entries of a session in order, the version they lead to, and the newest turn record of the session by then."""
+    """Entries of a session in order, the version they lead to, and what the session has besides as it is now."""
 
     version: int = 0
     entries: tuple[Entry, ...] = ()
-    record: TurnRecord | None = None
+    carried: bytes = b""
+    about: About = About()
+
+
+LandmarkKind = Literal["opened", "preamble_changed", "model_changed", "compacted", "rewound", "checkpointed"]
+
+
+class Landmark(Struct, frozen=True, kw_only=True):
+    """An entry that is more than new messages: where it stands, and what had come before it."""
+
+    position: int
+    kind: LandmarkKind
+    at: float
+    messages: int
+    """How many messages had been appended before it, whatever became of them."""
+    tokens: int
+    """Their sizes together, as counted when they came."""
+
+
+class Outline(Struct, frozen=True, kw_only=True):
+    """A session without its entries: how long it is, and where something other than messages happened."""
+
+    version: int = 0
+    entries: int = 0
+    messages: int = 0
+    tokens: int = 0
+    """The sizes of all messages together, as counted when they came."""
+    landmarks: tuple[Landmark, ...] = ()
+    carried: bytes = b""
+    about: About = About()
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """A session as a list shows it; times are those of its entries and records."""
+    """A session as a list shows it; times are those of its entries, records and events."""
 
     name: str
     version: int
     entries: int
     messages: int
     turns: int
+    compactions: int
+    """Entries that compacted the view, those that a rewind has undone included."""
+    model: str
+    """The model it was opened on or changed to last; empty if it was neither."""
     opened_at: float
     changed_at: float
+    about: About = About()
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """A session's turns and events, oldest first: what its costs are read from."""
+
+    session: Listed
+    records: tuple[TurnRecord, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A message that matches a search; a higher score is a better match, and scores of one search compare."""
+
+    session: str
+    number: int
+    tokens: int
+    score: float

@@ -97,6 +97,8 @@ class View(Struct, frozen=True, kw_only=True):
 
     items: Chain[Item] = Chain()
     tokens: int = 0
+    whole: int = 0
+    """The size of all messages that it stands for, as they came."""
     system: bytes = b""
     tools: bytes = b""
     preamble_tokens: int = 0
@@ -111,6 +113,11 @@ class View(Struct, frozen=True, kw_only=True):
     def total_tokens(self) -> int:
         """The size of the whole prompt: tools, system and messages."""
         return self.preamble_tokens + self.tokens
+
+    def showing(self, items: Iterable[Item], *, whole: int) -> "View":
+        """Return the view with other items, which stand for messages of the size `whole`."""
+        shown = Chain(items)
+        return replace(self, items=shown, tokens=sum([item.tokens for item in shown]), whole=whole)
 
     def shown_numbers(self) -> set[int]:
         """The numbers of all messages that stand in the view, in person or inside a summary."""

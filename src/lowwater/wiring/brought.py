@@ -1,13 +1,14 @@
 """What a caller hands to a session, as Python objects: read in the format it tells."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from lowwater.engine.effects import Outcome, Summarize
+from lowwater.engine.effects import Steps
 from lowwater.engine.intake import Incoming
+from lowwater.engine.recall import offers_recall
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.turn import Prepared, prepare
@@ -39,14 +40,16 @@ class Brought(Struct, frozen=True, kw_only=True):
     def incoming(self, state: State) -> Incoming:
         """Return them as values."""
         read = None if self.messages is None else read_messages(self.messages, state)
+        tools = None if self.tools is None else write_json(self.tools)
         return Incoming(
             messages=None if read is None else read.messages,
             format=None if read is None else read.told,
             assumed=None if read is None else read.format,
             system=None if self.system is None else write_json(self.system),
-            tools=None if self.tools is None else write_json(self.tools),
+            tools=tools,
             max_tokens=self.max_tokens,
-            offers_recall=self.offers_recall,
+            offers_recall=self.offers_recall
+            or offers_recall(state.ledger.view.tools if tools is None else tools),
             parameters=self.written(self.thinking) + b"\0" + self.written(self.tool_choice),
         )
 
@@ -55,7 +58,7 @@ class Brought(Struct, frozen=True, kw_only=True):
         """Return a parameter as JSON, nothing if it was not given."""
         return b"" if value is None else write_json(value)
 
-    def turn(self, state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Prepared]:
+    def turn(self, state: State, setup: Setup, at: float) -> Steps[Prepared]:
         """Return the turn that prepares them for sending."""
         return prepare(state, self.incoming(state), setup, at)
 

@@ -1,8 +1,13 @@
 """Picks how a model is counted."""
 
+from msgspec.structs import replace
+
 from lowwater.count.calibrate import Calibration
 from lowwater.count.framing import Framing
+from lowwater.count.message import count_message
+from lowwater.count.preamble import count_preamble
 from lowwater.count.rules import rules_for
+from lowwater.engine.setup import Setup
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
 
@@ -25,3 +30,14 @@ def framing_for(model: str) -> Framing:
 def calibration_for(model: str) -> Calibration:
     """Return the calibration a session with `model` starts from."""
     return Calibration(prior=rules_for(model).scale)
+
+
+def counted_in(setup: Setup, tokenizer: Tokenizer, model: str) -> Setup:
+    """Return the setup with messages counted in another vocabulary, framed as `model` frames them."""
+    framing = framing_for(model)
+    return replace(
+        setup,
+        tokenizer=tokenizer,
+        size=lambda message: count_message(message, tokenizer, framing=framing),
+        size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
+    )

@@ -12,12 +12,14 @@ from lowwater.engine.state import Route
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
-from lowwater.ports import Clock, Sink
+from lowwater.ports import Clock, MemoryHook, Sink, Store
 from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.wiring.lineage import new_name
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.session import Session
+from lowwater.wiring.stores import opened_store
 from lowwater.wiring.summarizers import Writer, model_of, summarizers_for
 from lowwater.wiring.windows import Windows
 
@@ -28,6 +30,9 @@ class Lowwater:
     Without a summarizer, summaries are extracted from the transcript itself: no key, no network. The name of a model is
     enough for one that asks it, with the key in the environment. Of several the cheapest is asked first; `deadline` is
     how many seconds they may hold up one turn, all together.
+
+    Sessions are kept in `store`: one that is open, or an address (`sqlite:///PATH`, `postgresql://…`, `memory:`); without it
+    in that of LOWWATER_STORE, or else in a SQLite file in the user's data directory.
     """
 
     def __init__(
@@ -39,7 +44,9 @@ class Lowwater:
         policy: str | None = None,
         summarizer: Writer | Sequence[Writer] = (),
         settings: Settings | None = None,
+        store: Store | str | None = None,
         sinks: Iterable[Sink] = (),
+        hooks: Iterable[MemoryHook] = (),
         on_warning: Callable[[UsageWarning], object] | None = None,
         clock: Clock | None = None,
         deadline: float = 60.0,
@@ -65,6 +72,8 @@ class Lowwater:
         self._outside = Outside(
             summarizers=summarizers,
             sinks=tuple(sinks) if chosen.output.quiet else (LogSink(), *sinks),
+            hooks=tuple(hooks),
+            store=opened_store(store, redact=chosen.privacy.redact),
             on_warning=on_warning,
             quiet=chosen.output.quiet,
             clock=clock or SystemClock(),
@@ -75,12 +84,31 @@ class Lowwater:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
-    def session(self, name: str = "default") -> Session:
-        """Return the session with this name, a new one the first time."""
+    def session(
+        self, name: str | None = None, *, title: str = "", source: str = "", as_left: bool = False
+    ) -> Session:
+        """Return the session with this name, from the store or a new one; without a name a new one, named by the time.
+
+        It goes on with this library's model, or `as_left` with the one it had last.
+        """
+        name = new_name(self._outside.clock.now()) if name is None else name
         with self._lock:
             if name not in self._sessions:
-                self._sessions[name] = Session(name, self._route, self._setup, self._outside)
+                session = Session(name, self._route, self._setup, self._outside)
+                if not as_left and session.route != self._route:
+                    session.use(self._route.model, base_url=self._route.base_url)
+                session.describe(title=title, source=source)
+                self._sessions[name] = session
             return self._sessions[name]
+
+    @property
+    def store(self) -> Store:
+        """Where the sessions are kept."""
+        return self._outside.store
+
+    def close(self) -> None:
+        """Let go of the store; sessions cannot be used afterwards."""
+        self._outside.store.close()
 
 
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:

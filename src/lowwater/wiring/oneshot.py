@@ -12,6 +12,7 @@ from lowwater.values.events import Compaction
 from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from lowwater.wiring.stores import FORGETFUL
 from lowwater.wiring.summarizers import Writer
 
 
@@ -57,6 +58,7 @@ def compress(
     """
     lowwater = Lowwater(
         model=model,
+        store=FORGETFUL,
         policy=policy or _policy(settings),
         fallbacks=fallbacks,
         summarizer=summarizer,
@@ -88,6 +90,7 @@ async def acompress(
     """Do what `compress` does without blocking the event loop."""
     lowwater = Lowwater(
         model=model,
+        store=FORGETFUL,
         policy=policy or _policy(settings),
         fallbacks=fallbacks,
         summarizer=summarizer,

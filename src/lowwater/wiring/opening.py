@@ -1,10 +1,15 @@
-"""A session before its first message."""
+"""A session before its first message, or as it was left."""
 
+from msgspec.structs import replace
+
+from lowwater.engine.carried import unpack
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State
+from lowwater.load.tokenizer import tokenizer_for
 from lowwater.values.entries import Opened
 from lowwater.values.ledger import Ledger
-from lowwater.wiring.counting import calibration_for
+from lowwater.wiring.counting import calibration_for, counted_in
+from lowwater.wiring.home import Home
 from lowwater.wiring.outside import Outside
 
 
@@ -19,3 +24,22 @@ def opened(route: Route, setup: Setup, outside: Outside) -> State:
         calibration=calibration_for(route.model),
         binds_thinking=model.binds_thinking,
     )
+
+
+def entered(home: Home, seen: State | None, route: Route, setup: Setup, outside: Outside) -> State:
+    """Return the session as its home has it now, or a new one; `seen` is what was known of it before."""
+    state = None if seen is None else home.catch_up(seen)
+    if state is None:
+        state = opened(route, setup, outside)
+        found = home.find()
+        if found is not None:
+            state = unpack(found.carried, replace(state, ledger=found.ledger))
+    model = outside.registry.find(state.route.model)
+    return state if model is state.model else replace(state, model=model)
+
+
+def setup_for(ledger: Ledger, setup: Setup, route: Route) -> Setup:
+    """Return the setup for a ledger, which is counted in the vocabulary that it was opened with, for good."""
+    if ledger.vocabulary == setup.tokenizer.vocabulary:
+        return setup
+    return counted_in(setup, tokenizer_for(ledger.vocabulary), route.model)

@@ -8,16 +8,18 @@ from msgspec import Struct
 from lowwater.decide.warnings import UsageWarning
 from lowwater.engine.asking import is_async
 from lowwater.errors import BadInput
-from lowwater.ports import AsyncSummarizer, Clock, Sink, Summarizer
+from lowwater.ports import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer
 from lowwater.values.registry import Registry
 from lowwater.wiring.windows import Windows
 
 
 class Outside(Struct, frozen=True, kw_only=True):
-    """Who writes summaries, who is told, what time it is, and which models there are."""
+    """Who writes summaries, who is told, where sessions are kept, what time it is, and which models there are."""
 
     summarizers: tuple[Summarizer | AsyncSummarizer, ...]
     sinks: tuple[Sink, ...]
+    hooks: tuple[MemoryHook, ...]
+    store: Store
     on_warning: Callable[[UsageWarning], object] | None
     quiet: bool
     clock: Clock

@@ -1,25 +1,22 @@
 """One conversation: what a user of the library holds in the loop."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from lowwater.assemble.cache_key import cache_key_for
-from lowwater.assemble.legal import mend
 from lowwater.assemble.seams import seams_of
 from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
-from lowwater.engine import rewinding
 from lowwater.engine.caching import marks_of
 from lowwater.engine.intake import append, take_in, told
-from lowwater.engine.recall import Recalled, recall
 from lowwater.engine.restart import reset, switch
-from lowwater.engine.rewinding import Checkpoint
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import Route, State
 from lowwater.engine.turn import Prepared, compress, deliberate, record
 from lowwater.errors import BadInput
+from lowwater.observe.sinks import tell_turn
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
@@ -28,33 +25,37 @@ from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
 from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
-from lowwater.wiring.brought import Brought, format_of, read_messages, written_messages
+from lowwater.wiring.brought import Brought, format_of, read_messages
 from lowwater.wiring.counting import calibration_for
+from lowwater.wiring.home import Home, Step
 from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.last_sent import LastSent
-from lowwater.wiring.opening import opened
+from lowwater.wiring.looking_back import LookingBack
+from lowwater.wiring.opening import entered, setup_for
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
 from lowwater.wiring.turns import Turns
 
 
-class Session:
+class Session(LookingBack):
     """A conversation that fits its window; every original message stays in its ledger.
 
-    All methods may be called from any thread; those that may ask a summarizer have an async twin whose name starts
-    with `a`.
+    All methods may be called from any thread, and several processes may have the same session open: what one of them did
+    the others learn when they next change something, or by `refresh`. Methods that may ask a summarizer or wait for a disk
+    in the middle of a turn have an async twin whose name starts with `a`.
     """
 
     def __init__(self, name: str, route: Route, setup: Setup, outside: Outside) -> None:
-        self.name = name
-        self._setup = setup
-        self._outside = outside
-        self._kept = Kept(opened(route, setup, outside))
+        kept = Kept(
+            Home(name, outside.store), enter=lambda home, seen: entered(home, seen, route, setup, outside)
+        )
+        super().__init__(kept, setup_for(kept.state.ledger, setup, route), outside)
+        self._opened_as = name
         self._last_sent: LastSent | None = None
-        self._turns = Turns(name, self._kept, setup, outside, riding=self._riding)
-        self._idle = Idle(self._kept, setup, outside, riding=self._riding)
+        self._turns = Turns(self._kept, self._setup, outside, riding=self._riding)
+        self._idle = Idle(self._kept, self._setup, outside, riding=self._riding)
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
@@ -93,7 +94,8 @@ class Session:
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
         about earlier messages is taken as the client's will, and the ledger keeps what was there before. `thinking`, if
         given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there. The
-        provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client.
+        provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client. Recall is
+        offered if `recall_tools` are among the `tools`, or `offers_recall` says so.
         """
         brought = Brought(
             messages=messages,
@@ -131,7 +133,7 @@ class Session:
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
-        self._kept.change(lambda state: deliberate(state, self._setup, self._at()))
+        self._kept.think(lambda state: deliberate(state, self._setup, self._at()))
         decision = self.decision
         assert decision is not None
         return decision
@@ -146,7 +148,18 @@ class Session:
     def record(self, response: object) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes."""
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
-        self._kept.change(lambda state: record(state, answer, self._setup, self._at()))
+
+        def recorded(state: State) -> Step:
+            done = record(state, answer, self._setup, self._at())
+            return Step(state=done.state, record=done.record)
+
+        done = self._kept.take(recorded)
+        if done.record is not None:
+            tell_turn(self._outside.sinks, self.name, done.record)
+
+    async def arecord(self, response: object) -> None:
+        """Do what `record` does without blocking the event loop."""
+        await asyncio.to_thread(self.record, response)
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact by hand; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
@@ -176,6 +189,11 @@ class Session:
         found, prior = self._outside.registry.find(model), calibration_for(model).prior
         self._kept.change(lambda state: switch(state, route, found, prior=prior, at=self._at()))
 
+    @property
+    def route(self) -> Route:
+        """Where its calls go."""
+        return self._kept.state.route
+
     def learn_context_length(self, told: int | str | Exception) -> int:
         """Take the window's size from a provider's error, or as a number; it holds for this model at this URL.
 
@@ -188,42 +206,6 @@ class Session:
             raise BadInput(f"a context length of {tokens} makes no sense")
         self._outside.windows.learn(self._kept.state, tokens)
         return tokens
-
-    def view(self) -> list[Any]:
-        """Return what the model is shown now, as messages in the conversation's format."""
-        state = self._kept.state
-        return written_messages(mend(state.ledger.view.messages), state)
-
-    def history(self) -> list[Any]:
-        """Return every message ever appended, in order, as it came."""
-        state = self._kept.state
-        return written_messages(state.ledger.history(), state)
-
-    @property
-    def ledger(self) -> Ledger:
-        """Everything that happened, as a value that stays as it is while the session goes on."""
-        return self._kept.state.ledger
-
-    def checkpoints(self) -> list[Checkpoint]:
-        """Return where the session can go back to, oldest first: before each compaction, and by name."""
-        return rewinding.checkpoints(self._kept.state.ledger)
-
-    def checkpoint(self, name: str) -> None:
-        """Give the present position a name."""
-        self._kept.change(lambda state: rewinding.mark(state, name, self._at()))
-
-    def rewind(self, to: str | int, *, discard_later: bool = False) -> None:
-        """Undo compactions back to a checkpoint and keep the messages that came later; or go back in time.
-
-        A rewind is an entry like any other: it has a checkpoint before it and can itself be rewound.
-        """
-        self._kept.change(
-            lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
-        )
-
-    def recall(self, wanted: str) -> list[Recalled]:
-        """Return originals: the one a handle such as `lw:412` names, or the five that match the words best."""
-        return recall(self._kept.state.ledger, wanted)
 
     @property
     def decision(self) -> Decision | None:
@@ -281,7 +263,7 @@ class Session:
             tool_choice=brought.written(brought.tool_choice),
             marks=marks_of(state, self._setup),
             seams=seams_of(state.ledger, prepared.messages),
-            cache_key=cache_key_for(state.model, session=self.name),
+            cache_key=cache_key_for(state.model, session=self._opened_as),
             tokens=state.prompt,
             decision=state.decision,
         )
@@ -294,6 +276,3 @@ class Session:
 
     def _base_url(self, model: str) -> str:
         return next((route.base_url for route in self._setup.routes if route.model == model), "")
-
-    def _at(self) -> float:
-        return self._outside.clock.now()

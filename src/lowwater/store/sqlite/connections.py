@@ -11,6 +11,9 @@ from lowwater.errors import LowwaterError, UnusableStore
 from lowwater.store.sqlite.failures import translated
 from lowwater.store.sqlite.schema import migrate, refuse_newer
 
+OLDEST = (3, 35, 0)
+"""The first SQLite that answers a write with what it wrote."""
+
 PATIENCE = 60.0
 """Seconds to wait for another writer; a commit takes milliseconds, but there may be many in the queue."""
 
@@ -24,6 +27,7 @@ class Connections:
         self._inherited: list[sqlite3.Connection] = []
         self._process = os.getpid()
         self._is_closed = False
+        refuse_old(sqlite3.sqlite_version_info, path)
         with translated(path):
             _create(path)
             self._idle.append(self._opened())
@@ -114,6 +118,15 @@ class Connections:
             connection.close()
             raise
         return connection
+
+
+def refuse_old(version: tuple[int, ...], path: object) -> None:
+    """Raise UnusableStore if Python was built with an SQLite of a version that is too old."""
+    if version < OLDEST:
+        has, needed = (".".join(map(str, numbers)) for numbers in (version, OLDEST))
+        raise UnusableStore(
+            f"the store {path} needs SQLite {needed} and this Python has {has}: use another Python"
+        )
 
 
 def _text(data: bytes) -> str:

@@ -2,7 +2,9 @@
 
 import sqlite3
 
-_OWNED = ("entries", "messages", "turns", "appends")
+from lowwater.store.sqlite.catching_up import fall_back
+
+_OWNED = ("entries", "messages", "turns", "compaction_events", "carried", "appends")
 
 
 def delete(connection: sqlite3.Connection, session: str) -> bool:
@@ -18,6 +20,7 @@ def delete(connection: sqlite3.Connection, session: str) -> bool:
     orphans = [content for content in held if connection.execute(still, content).fetchone() is None]
     connection.executemany("DELETE FROM search WHERE rowid = ?", orphans)
     connection.executemany("DELETE FROM contents WHERE id = ?", orphans)
+    fall_back(connection)
     if orphans:
         # The index only notes what is gone, and forgets its words when it is merged.
         connection.execute("INSERT INTO search (search) VALUES ('optimize')")

@@ -1,79 +1,132 @@
 """Reading a session back, inside a transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lowwater.errors import StaleLedger
-from lowwater.store.restoring import Hurt, Row, restore_entries, restore_record
-from lowwater.values.stored import Listed, Stored
-from lowwater.values.turn_record import TurnRecord
+from lowwater.store.restoring import (
+    Held,
+    Hurt,
+    Row,
+    landmark,
+    restore_carried,
+    restore_entries,
+    restore_messages,
+)
+from lowwater.store.sqlite.rows import Session, find
+from lowwater.values.entries import Entry
+from lowwater.values.ledger import Numbered
+from lowwater.values.stored import Outline, Stored
 
 
 def read(connection: sqlite3.Connection, session: str, since: int, until: int | None) -> Stored:
     """Return what a session has between two versions, or raise StaleLedger or DamagedStore."""
-    row = connection.execute("SELECT id, version FROM sessions WHERE name = ?", (session,)).fetchone()
-    id, newest = row or (0, 0)
-    if since and not _is_version(connection, id, since):
-        raise StaleLedger(session, expected=since, found=newest)
-    last = newest if until is None else _version_by(connection, id, until)
-    with _naming(connection, session, id):
-        entries = tuple(
-            restore_entries(_rows(connection, id, since, last), lambda keys: _contents(connection, keys))
+    now = find(connection, session)
+    first = _seen(connection, now, since)
+    version, end = (now.version, now.entries) if until is None else _by(connection, now.id, until)
+    with naming(connection, now):
+        entries = tuple(_entries(connection, now.id, first, end))
+        return Stored(
+            version=version, entries=entries, carried=_carried(now, is_needed=until is None), about=now.about
         )
-        return Stored(version=last, entries=entries, record=_record_by(connection, id, last))
 
 
-def records(connection: sqlite3.Connection, session: str) -> list[TurnRecord]:
-    """Return all records of a session, or raise DamagedStore."""
-    row = connection.execute("SELECT id, newest FROM sessions WHERE name = ?", (session,)).fetchone()
-    if row is None:
-        return []
-    id, newest = row
-    turns = connection.execute(
-        "SELECT version, body FROM turns WHERE session = ? ORDER BY version", (id,)
-    ).fetchall()
-    with _naming(connection, session, id):
-        older = [restore_record(version, body) for version, body in turns[:-1]]
-        return older + [restore_record(version, newest) for version, _ in turns[-1:]]
-
-
-def sessions(connection: sqlite3.Connection) -> list[Listed]:
-    """Return all sessions, the one changed last first."""
-    rows = connection.execute(
-        "SELECT name, version, entries, messages, turns, opened_at, changed_at FROM sessions ORDER BY version DESC"
+def outline(connection: sqlite3.Connection, session: str) -> Outline:
+    """Return a session without its entries, or raise DamagedStore."""
+    now = find(connection, session)
+    landmarks = connection.execute(
+        "SELECT position, kind, at, messages, tokens FROM entries "
+        "WHERE session = ? AND kind <> 'appended' ORDER BY position",
+        (now.id,),
     )
-    return [Listed(**dict(zip(Listed.__struct_fields__, row, strict=True))) for row in rows]
+    with naming(connection, now):
+        return Outline(
+            version=now.version,
+            entries=now.entries,
+            messages=now.messages,
+            tokens=now.tokens,
+            landmarks=tuple(landmark(*row) for row in landmarks),
+            carried=_carried(now, is_needed=True),
+            about=now.about,
+        )
+
+
+def entries(connection: sqlite3.Connection, session: str, first: int, end: int, version: int) -> list[Entry]:
+    """Return the entries at these positions, or raise StaleLedger or DamagedStore."""
+    now = find(connection, session)
+    _seen(connection, now, version)
+    with naming(connection, now):
+        return list(_entries(connection, now.id, first, end))
+
+
+def messages(
+    connection: sqlite3.Connection, session: str, first: int, end: int, version: int
+) -> list[Numbered]:
+    """Return the messages with these numbers, or raise StaleLedger or DamagedStore."""
+    now = find(connection, session)
+    _seen(connection, now, version)
+    numbers = range(max(first, 1), min(end, now.messages + 1))
+    rows = connection.execute(
+        "SELECT messages.number, messages.tokens, contents.key, contents.body "
+        "FROM messages JOIN contents ON contents.id = messages.content "
+        "WHERE messages.session = ? AND messages.number >= ? AND messages.number < ? ORDER BY messages.number",
+        (now.id, numbers.start, numbers.stop),
+    )
+    held = (Held(number=number, tokens=tokens, key=key, body=body) for number, tokens, key, body in rows)
+    with naming(connection, now):
+        return list(restore_messages(numbers, held, _brought(connection, now.id)))
 
 
 @contextmanager
-def _naming(connection: sqlite3.Connection, session: str, id: int) -> Iterator[None]:
+def naming(connection: sqlite3.Connection, session: Session) -> Iterator[None]:
     """Turn damage into DamagedStore, with the session's name and the version before it."""
     try:
         yield
     except Hurt as hurt:
-        raise hurt.reported(session, _version_by(connection, id, hurt.version - 1)) from hurt
+        whole, _ = _by(connection, session.id, hurt.version - 1)
+        raise hurt.reported(session.name, whole) from hurt
 
 
-def _is_version(connection: sqlite3.Connection, id: int, version: int) -> bool:
-    query = "SELECT 1 FROM appends WHERE version = ? AND session = ?"
-    return connection.execute(query, (version, id)).fetchone() is not None
-
-
-def _version_by(connection: sqlite3.Connection, id: int, until: int) -> int:
-    (version,) = connection.execute(
-        "SELECT max(version) FROM appends WHERE session = ? AND version <= ?", (id, until)
+def _seen(connection: sqlite3.Connection, session: Session, version: int) -> int:
+    """Return how many entries a session had at a version, or raise StaleLedger if it never was at it."""
+    if not version:
+        return 0
+    row = connection.execute(
+        "SELECT entries FROM appends WHERE session = ? AND version = ?", (session.id, version)
     ).fetchone()
-    return version or 0
+    if row is None:
+        raise StaleLedger(session.name, expected=version, found=session.version)
+    return int(row[0])
 
 
-def _rows(connection: sqlite3.Connection, id: int, since: int, last: int) -> Iterator[Row]:
+def _by(connection: sqlite3.Connection, id: int, until: int) -> tuple[int, int]:
+    """Return the last version that is not after `until`, and its entries."""
+    row = connection.execute(
+        "SELECT version, entries FROM appends WHERE session = ? AND version <= ? ORDER BY version DESC LIMIT 1",
+        (id, until),
+    ).fetchone()
+    return row or (0, 0)
+
+
+def _carried(session: Session, *, is_needed: bool) -> bytes:
+    """Return what a session carries; who reads around damage gets nothing instead of what is damaged."""
+    try:
+        return restore_carried(session.version, session.carried)
+    except Hurt:
+        if is_needed:
+            raise
+        return b""
+
+
+def _entries(connection: sqlite3.Connection, id: int, first: int, end: int) -> Iterator[Entry]:
     found = connection.execute(
-        "SELECT version, position, body FROM entries WHERE session = ? AND version > ? AND version <= ? "
-        "ORDER BY version, position",
-        (id, since, last),
+        "SELECT version, position, body FROM entries WHERE session = ? AND position >= ? AND position < ? "
+        "ORDER BY position",
+        (id, first, end),
     )
-    return (Row(version=version, position=position, sealed=body) for version, position, body in found)
+    rows = (Row(version=version, position=position, sealed=body) for version, position, body in found)
+    return restore_entries(rows, lambda keys: _contents(connection, keys))
 
 
 def _contents(connection: sqlite3.Connection, keys: Sequence[bytes]) -> Iterable[tuple[bytes, object]]:
@@ -82,15 +135,14 @@ def _contents(connection: sqlite3.Connection, keys: Sequence[bytes]) -> Iterable
     return connection.execute(query, keys)
 
 
-def _record_by(connection: sqlite3.Connection, id: int, version: int) -> TurnRecord | None:
-    """Return the newest record at this version; the newest of all is whole."""
-    row = connection.execute(
-        "SELECT version, body, (SELECT max(version) FROM turns WHERE session = ?1), "
-        "(SELECT newest FROM sessions WHERE id = ?1) "
-        "FROM turns WHERE session = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1",
-        (id, version),
-    ).fetchone()
-    if row is None:
-        return None
-    of, body, last, newest = row
-    return restore_record(of, newest if of == last else body)
+def _brought(connection: sqlite3.Connection, id: int) -> Callable[[int], int]:
+    """Return what tells with which version a message came."""
+
+    def version_of(number: int) -> int:
+        row = connection.execute(
+            "SELECT version FROM entries WHERE session = ? AND messages < ? ORDER BY position DESC LIMIT 1",
+            (id, number),
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    return version_of

@@ -1,8 +1,8 @@
 """The tables, and how older files become newer ones: numbered steps forward, never back.
 
-A session is a row and a run of appends; an append's number is its version. Content is kept once for all sessions and
-`messages` says which session has it under which number. `turns` has in columns what accounts are made of; `newest` of a session
-is its last record whole.
+A session is a row and a run of appends; an append has a version and says how many entries there were then. An entry says how many
+messages, and how many tokens of them, came before it. Content is kept once for all sessions and `messages` says which session
+has it under which number. `turns` and `compaction_events` have in columns what a person asks about, and whole what a program reads.
 """
 
 import sqlite3
@@ -14,16 +14,26 @@ APPLICATION = 0x4C57_5452
 
 _FIRST = (
     """CREATE TABLE sessions (
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL,
-        entries INTEGER NOT NULL, messages INTEGER NOT NULL, turns INTEGER NOT NULL,
-        opened_at REAL NOT NULL, changed_at REAL NOT NULL, newest BLOB)""",
-    "CREATE INDEX sessions_by_version ON sessions (version)",
-    # A number that was given once is not given again, even when its row is gone.
-    "CREATE TABLE appends (version INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL)",
-    "CREATE INDEX appends_by_session ON appends (session)",
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
+        entries INTEGER NOT NULL DEFAULT 0, messages INTEGER NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0,
+        turns INTEGER NOT NULL DEFAULT 0, compactions INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
+        opened_at REAL, changed_at REAL, title TEXT NOT NULL, source TEXT NOT NULL, parent TEXT NOT NULL,
+        ended_at REAL, ended_because TEXT NOT NULL)""",
+    # Rewritten seldom: beside the figures above, which change with every append, it would be rewritten with them.
+    "CREATE TABLE carried (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    # One row. A version that was given once is not given again, even when all that had it is gone. What of the contents
+    # is not in the index has a higher id than `indexed`.
+    "CREATE TABLE counters (version INTEGER NOT NULL, indexed INTEGER NOT NULL)",
+    "INSERT INTO counters (version, indexed) VALUES (0, 0)",
+    """CREATE TABLE appends (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, entries INTEGER NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
     """CREATE TABLE entries (
-        session INTEGER NOT NULL, version INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL,
-        kind TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, position)) WITHOUT ROWID""",
+        session INTEGER NOT NULL, position INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, messages INTEGER NOT NULL, tokens INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, position)) WITHOUT ROWID""",
+    """CREATE INDEX landmarks ON entries (session, position, kind, at, messages, tokens)
+        WHERE kind <> 'appended'""",
     "CREATE TABLE contents (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
     """CREATE TABLE messages (
         session INTEGER NOT NULL, number INTEGER NOT NULL, content INTEGER NOT NULL, tokens INTEGER NOT NULL,
@@ -32,7 +42,15 @@ _FIRST = (
     """CREATE TABLE turns (
         session INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, model TEXT NOT NULL,
         uncached INTEGER, cache_read INTEGER, cache_write INTEGER, cache_write_long INTEGER, output INTEGER,
-        cost INTEGER, decision TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version)) WITHOUT ROWID""",
+        cost INTEGER, untouched INTEGER, removed INTEGER NOT NULL, decision TEXT NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    """CREATE TABLE compaction_events (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, reason TEXT NOT NULL, model TEXT, mode TEXT, mechanisms TEXT, number INTEGER,
+        tokens_before INTEGER NOT NULL, tokens_after INTEGER NOT NULL, reclaimed INTEGER NOT NULL, ratio REAL,
+        items_before INTEGER, items_after INTEGER, first_changed INTEGER, disturbed INTEGER, summary_tokens INTEGER,
+        summarizer TEXT, score REAL, seconds REAL, cost INTEGER, price INTEGER, saves INTEGER, payback REAL,
+        rejected INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, ordinal)) WITHOUT ROWID""",
     # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
     "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
     f"PRAGMA application_id = {APPLICATION}",

@@ -3,44 +3,57 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.packing import pack
-from lowwater.store.sqlite import reading
+from lowwater.store.sqlite import accounting, reading
+from lowwater.store.sqlite.catching_up import catch_up, waiting
 from lowwater.store.sqlite.connections import Connections
+from lowwater.store.sqlite.copying import copy
 from lowwater.store.sqlite.deleting import delete
+from lowwater.store.sqlite.searching import search
 from lowwater.store.sqlite.writing import append
 from lowwater.values.entries import Entry
-from lowwater.values.stored import Listed, Stored
-from lowwater.values.turn_record import TurnRecord
+from lowwater.values.ledger import Numbered
+from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
 
 
 class SqliteStore:
     """Keeps sessions in a file that any number of threads and processes may have open; made, for this user only, if missing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, conceal: Conceal = as_it_is) -> None:
         self._connections = Connections(path)
+        self._conceal = conceal
 
-    def append(
-        self, session: str, expected: int, entries: Sequence[Entry], record: TurnRecord | None = None, /
-    ) -> int:
-        """Keep entries and record in one transaction, or raise StaleLedger."""
-        packed = [pack(entry) for entry in entries]
+    def append(self, session: str, expected: int, new: Append, /) -> int:
+        """Keep what is new in one transaction, or raise StaleLedger."""
+        packed = [pack(entry) for entry in new.entries]
         with self._connections.writing() as connection:
-            return append(connection, session, expected, packed, record)
+            return append(connection, session, expected, new, packed, conceal=self._conceal)
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""
         with self._connections.reading() as connection:
             return reading.read(connection, session, since, until)
 
-    def records(self, session: str, /) -> list[TurnRecord]:
-        """Return all records, oldest first."""
+    def outline(self, session: str, /) -> Outline:
+        """Return the session without its entries."""
         with self._connections.reading() as connection:
-            return reading.records(connection, session)
+            return reading.outline(connection, session)
 
-    def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
+    def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
+        """Return the entries at these positions."""
         with self._connections.reading() as connection:
-            return reading.sessions(connection)
+            return reading.entries(connection, session, first, end, version)
+
+    def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
+        """Return the messages with these numbers."""
+        with self._connections.reading() as connection:
+            return reading.messages(connection, session, first, end, version)
+
+    def copy(self, session: str, to: str, about: About, /) -> int:
+        """Begin another session with the ledger of this one."""
+        with self._connections.writing() as connection:
+            return copy(connection, session, to, about)
 
     def delete(self, session: str, /) -> bool:
         """Forget a session; its bytes are overwritten in the file, and in the log unless somebody is reading from it."""
@@ -49,6 +62,26 @@ class SqliteStore:
         if was_there:
             self._connections.empty_log()
         return was_there
+
+    def sessions(self) -> list[Listed]:
+        """Return all sessions, the one changed last first."""
+        with self._connections.reading() as connection:
+            return accounting.sessions(connection)
+
+    def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
+        """Return what these sessions, or all, did and cost."""
+        with self._connections.reading() as connection:
+            return accounting.accounts(connection, sessions)
+
+    def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
+        """Return the messages that match best, of all that were there when it was called."""
+        with self._connections.reading() as connection:
+            is_behind = waiting(connection) != 0
+        if is_behind:
+            with self._connections.writing() as connection:
+                catch_up(connection, self._conceal)
+        with self._connections.reading() as connection:
+            return search(connection, words, session, limit)
 
     def close(self) -> None:
         """Close the file."""

@@ -2,132 +2,155 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lowwater.errors import StaleLedger
-from lowwater.store.indexing import words_of
-from lowwater.store.packing import Content, Packed, pack_record
+from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, event_values, turn_values
+from lowwater.store.growth import growth_of
+from lowwater.store.indexing import Conceal
+from lowwater.store.packing import Content, Packed, pack_event, pack_record
 from lowwater.store.sealing import seal
-from lowwater.values.entries import Appended
-from lowwater.values.turn_record import TurnRecord
+from lowwater.store.sqlite.catching_up import AT_ONCE, catch_up, waiting
+from lowwater.values.stored import About, Append
 
 
 class _Session(Struct, frozen=True, kw_only=True):
     id: int
-    entries: int
-    messages: int
+    entries: int = 0
+    messages: int = 0
+    tokens: int = 0
+
+
+def _insert(table: str, *columns: str) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  # our own names
+
+
+_INSERT_ENTRY = _insert(
+    "entries", "session", "position", "version", "at", "kind", "messages", "tokens", "body"
+)
+_INSERT_MESSAGE = _insert("messages", "session", "number", "content", "tokens")
+_INSERT_TURN = _insert("turns", "session", "version", *TURN_COLUMNS, "body")
+_INSERT_EVENT = _insert("compaction_events", "session", "version", "ordinal", *EVENT_COLUMNS, "body")
+_UPDATE_SESSION = """UPDATE sessions SET version = :version, entries = entries + :entries,
+    messages = messages + :messages, tokens = tokens + :tokens, turns = turns + :turns,
+    compactions = compactions + :compactions, model = coalesce(:model, model),
+    opened_at = coalesce(min(opened_at, :first), opened_at, :first),
+    changed_at = coalesce(max(changed_at, :last), changed_at, :last) WHERE id = :id"""
 
 
 def append(
     connection: sqlite3.Connection,
     session: str,
     expected: int,
-    entries: Sequence[Packed],
-    record: TurnRecord | None,
+    new: Append,
+    packed: Sequence[Packed],
+    *,
+    conceal: Conceal,
 ) -> int:
-    """Write entries and record, and return the new version, or raise StaleLedger."""
-    times = [packed.entry.at for packed in entries] + ([record.at] if record is not None else [])
+    """Write what is new, of which `packed` are the entries, and return the new version, or raise StaleLedger."""
     now = _at_version(connection, session, expected)
-    if not times:
+    if new == Append():
         return expected
     if now is None:
-        now = _begin(connection, session, times[0])
-    version = _inserted(connection, "INSERT INTO appends (session) VALUES (?)", (now.id,))
-    connection.executemany(
-        "INSERT INTO entries (session, version, position, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (now.id, version, position, packed.entry.at, packed.kind, seal(packed.body))
-            for position, packed in enumerate(entries, start=now.entries)
-        ),
-    )
-    numbered = [sized for packed in entries for sized in _sized(packed)]
-    _write_messages(connection, now, numbered)
-    if record is not None:
-        _write_record(connection, now.id, version, record)
-    connection.execute(
-        "UPDATE sessions SET version = ?, entries = ?, messages = ?, turns = turns + ?, changed_at = ? WHERE id = ?",
-        (
-            version,
-            now.entries + len(entries),
-            now.messages + len(numbered),
-            int(record is not None),
-            times[-1],
-            now.id,
-        ),
-    )
+        now = _Session(id=begin(connection, session, About()))
+    version = next_version(connection, now.id, now.entries + len(packed))
+    contents = [content for one in packed for content in one.contents]
+    _write_entries(connection, now, version, packed)
+    _write_messages(connection, now, contents, conceal)
+    _write_account(connection, now.id, version, new)
+    _write_besides(connection, now.id, new)
+    grown = {"id": now.id, "version": version, **asdict(growth_of(new, contents))}
+    connection.execute(_UPDATE_SESSION, grown)
     return version
+
+
+def begin(connection: sqlite3.Connection, session: str, about: About) -> int:
+    """Write the row of a session that has nothing yet and return its id."""
+    row = connection.execute(
+        "INSERT INTO sessions (name, title, source, parent, ended_at, ended_because) "
+        "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+        (session, about.title, about.source, about.parent, about.ended_at, about.ended_because),
+    ).fetchone()
+    return int(row[0])
+
+
+def next_version(connection: sqlite3.Connection, session: int, entries: int) -> int:
+    """Give a session of this id a version that no append had before; it leads to so many entries."""
+    (version,) = connection.execute("UPDATE counters SET version = version + 1 RETURNING version").fetchone()
+    connection.execute(
+        "INSERT INTO appends (session, version, entries) VALUES (?, ?, ?)", (session, version, entries)
+    )
+    return int(version)
 
 
 def _at_version(connection: sqlite3.Connection, session: str, expected: int) -> _Session | None:
     row = connection.execute(
-        "SELECT id, entries, messages, version FROM sessions WHERE name = ?", (session,)
+        "SELECT id, entries, messages, tokens, version FROM sessions WHERE name = ?", (session,)
     ).fetchone()
-    found = row[3] if row else 0
+    found = row[4] if row else 0
     if found != expected:
         raise StaleLedger(session, expected=expected, found=found)
-    return _Session(id=row[0], entries=row[1], messages=row[2]) if row else None
+    return _Session(id=row[0], entries=row[1], messages=row[2], tokens=row[3]) if row else None
 
 
-def _begin(connection: sqlite3.Connection, session: str, at: float) -> _Session:
-    id = _inserted(
-        connection,
-        "INSERT INTO sessions (name, version, entries, messages, turns, opened_at, changed_at) "
-        "VALUES (?, 0, 0, 0, 0, ?, ?)",
-        (session, at, at),
-    )
-    return _Session(id=id, entries=0, messages=0)
+def _write_entries(
+    connection: sqlite3.Connection, now: _Session, version: int, packed: Iterable[Packed]
+) -> None:
+    rows = []
+    messages, tokens = now.messages, now.tokens
+    for position, one in enumerate(packed, start=now.entries):
+        body = seal(one.body)
+        rows.append((now.id, position, version, one.entry.at, one.kind, messages, tokens, body))
+        messages += len(one.contents)
+        tokens += sum(content.tokens for content in one.contents)
+    connection.executemany(_INSERT_ENTRY, rows)
 
 
-class _Sized(Struct, frozen=True, kw_only=True):
-    content: Content
-    tokens: int
-
-
-def _sized(packed: Packed) -> Iterable[_Sized]:
-    if isinstance(packed.entry, Appended):
-        for content, tokens in zip(packed.contents, packed.entry.tokens, strict=True):
-            yield _Sized(content=content, tokens=tokens)
-
-
-def _write_messages(connection: sqlite3.Connection, session: _Session, sized: Sequence[_Sized]) -> None:
+def _write_messages(
+    connection: sqlite3.Connection, now: _Session, contents: Sequence[Content], conceal: Conceal
+) -> None:
     rows = [
-        (session.id, number, _content_id(connection, one.content), one.tokens)
-        for number, one in enumerate(sized, start=session.messages + 1)
+        (now.id, number, _content_id(connection, content), content.tokens)
+        for number, content in enumerate(contents, start=now.messages + 1)
     ]
-    connection.executemany(
-        "INSERT INTO messages (session, number, content, tokens) VALUES (?, ?, ?, ?)", rows
-    )
+    connection.executemany(_INSERT_MESSAGE, rows)
+    if rows and waiting(connection) >= AT_ONCE:
+        catch_up(connection, conceal)
 
 
 def _content_id(connection: sqlite3.Connection, content: Content) -> int:
-    """Return where the content is; what is new is written and indexed, what is known is touched in no way."""
-    known = connection.execute("SELECT id FROM contents WHERE key = ?", (content.key,)).fetchone()
-    if known:
-        return int(known[0])
-    new = _inserted(connection, "INSERT INTO contents (key, body) VALUES (?, ?)", (content.key, content.body))
-    words = words_of(content.message)
-    if words:
-        connection.execute("INSERT INTO search (rowid, text) VALUES (?, ?)", (new, words))
-    return new
+    """Return where the content is; what is known is touched in no way."""
+    new = connection.execute(
+        "INSERT INTO contents (key, body) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id",
+        (content.key, content.body),
+    ).fetchone()
+    known = "SELECT id FROM contents WHERE key = ?"
+    (id,) = new or connection.execute(known, (content.key,)).fetchone()
+    return int(id)
 
 
-def _write_record(connection: sqlite3.Connection, session: int, version: int, record: TurnRecord) -> None:
-    used = record.usage
-    figures = (
-        (None,) * 5
-        if used is None
-        else (used.uncached, used.cache_read, used.cache_write, used.cache_write_long, used.output)
+def _write_account(connection: sqlite3.Connection, id: int, version: int, new: Append) -> None:
+    if new.record is not None:
+        whole = seal(pack_record(new.record))
+        connection.execute(_INSERT_TURN, (id, version, *turn_values(new.record), whole))
+    connection.executemany(
+        _INSERT_EVENT,
+        [
+            (id, version, ordinal, *event_values(event), seal(pack_event(event)))
+            for ordinal, event in enumerate(new.events)
+        ],
     )
-    kept = seal(pack_record(record.outdated()))
-    connection.execute(
-        "INSERT INTO turns (session, version, at, model, uncached, cache_read, cache_write, cache_write_long, "
-        "output, cost, decision, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (session, version, record.at, record.model, *figures, record.cost, record.decision, kept),
-    )
-    connection.execute("UPDATE sessions SET newest = ? WHERE id = ?", (seal(pack_record(record)), session))
 
 
-def _inserted(connection: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> int:
-    return cast("int", connection.execute(statement, values).lastrowid)
+def _write_besides(connection: sqlite3.Connection, id: int, new: Append) -> None:
+    if new.carried is not None:
+        connection.execute("INSERT OR REPLACE INTO carried VALUES (?, ?)", (id, seal(new.carried)))
+    if new.about is not None:
+        about = new.about
+        connection.execute(
+            "UPDATE sessions SET title = ?, source = ?, parent = ?, ended_at = ?, ended_because = ? WHERE id = ?",
+            (about.title, about.source, about.parent, about.ended_at, about.ended_because, id),
+        )

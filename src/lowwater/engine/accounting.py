@@ -1,0 +1,73 @@
+"""What a turn cost, and what a compaction was to cost, for the accounts."""
+
+from msgspec.structs import replace
+
+from lowwater.economics.bill import cost_of
+from lowwater.economics.purchase import price_of
+from lowwater.engine.billing import cost_of_answer
+from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import State
+from lowwater.values.events import Compaction
+from lowwater.values.model import TOKENS_PER_PRICE
+from lowwater.values.response import Response
+from lowwater.values.situation import scaled
+from lowwater.values.turn_record import TurnRecord
+from lowwater.values.usage import Usage
+
+
+def turn_record(state: State, response: Response, at: float) -> TurnRecord:
+    """Return the record of a turn that was just answered; `state` is the session before it learned from the answer."""
+    view, call, used = state.ledger.view, state.call, response.usage
+    removed = scaled(view.whole - view.tokens, state.scale)
+    cost = cost_of_answer(state, response)
+    untouched = None
+    if cost is not None and used is not None:
+        moment = call.at if call else None
+        own, whole = cost_of(used, state.model, moment), cost_of(_with(used, removed), state.model, moment)
+        untouched = None if own is None or whole is None else cost + whole - own
+    return TurnRecord(
+        at=at,
+        model=state.model.name,
+        usage=used,
+        expected=call.expected if call else None,
+        cost=cost,
+        untouched=untouched,
+        removed=removed,
+        decision=state.decision.because.code if state.decision else "",
+    )
+
+
+def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
+    """Return a compaction with what it is to cost and to save, at the prices of the model in use; `state` is before it."""
+    before = state.model.prices_at(event.before, event.at)
+    after = state.model.prices_at(event.after, event.at)
+    if before is None or after is None or event.cost is None:
+        return event
+    hit = hit_after = 0
+    if state.belief.boundaries:
+        warm = warmth_of(state, laid_out(state, setup).layout, event.at)
+        hit, hit_after = warm.expected(), warm.expected(max(0, event.after - event.disturbed))
+    bought = price_of(
+        before,
+        after,
+        prompt=event.before,
+        hit=hit,
+        hit_after=hit_after,
+        removes=event.reclaimed,
+        summary_cost=event.cost,
+        lifetime=lifetime_of(marks_of(state, setup)),
+    )
+    carried = event.before * before.cache_read - event.after * after.cache_read
+    return replace(event, price=bought.price, saves=carried // TOKENS_PER_PRICE)
+
+
+def _with(used: Usage, removed: int) -> Usage:
+    """Return the usage of a prompt with so many tokens more, billed as its prefix was."""
+    if used.cache_read:
+        return replace(used, cache_read=used.cache_read + removed)
+    if used.cache_write_long:
+        return replace(used, cache_write_long=used.cache_write_long + removed)
+    if used.cache_write:
+        return replace(used, cache_write=used.cache_write + removed)
+    return replace(used, uncached=used.uncached + removed)

@@ -1,0 +1,175 @@
+"""What is measured of events and turns, whoever it is told to: numbers and names only, never contents.
+
+No session is a label: a metric keeps a series for each value of its labels, and of sessions there is no end.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.turn_record import TurnRecord
+
+Label = Literal["model", "mode", "reason"]
+
+OTHER = "other"
+MOST_VALUES = 100
+"""Different values that a label may have: names of models can come from whoever sends requests."""
+_NANO = 1_000_000_000
+_TOKENS = tuple(4.0**power for power in range(4, 13))
+_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0)
+_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+
+
+class Measure(Struct, frozen=True, kw_only=True):
+    """A number that is added up over time, or whose distribution is kept where it has `bounds`."""
+
+    name: str
+    """Words from the general to the particular, with dots between."""
+    unit: str
+    """`token`, `USD`, `s`, `1` for a share, or what is counted."""
+    told: str
+    labels: tuple[Label, ...]
+    bounds: tuple[float, ...] = ()
+    gen_ai: str = ""
+    """What the GenAI conventions of OpenTelemetry call it; empty if they do not know it."""
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """One number with its labels, in the order of the measure's."""
+
+    measure: Measure
+    value: float
+    labels: tuple[str, ...]
+
+
+class Labels:
+    """The values that labels have had; a label that has `MOST_VALUES` of them calls every further one `other`."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Label, set[str]] = {}
+
+    def bounded(self, measured: Measured) -> dict[Label, str]:
+        """Return the labels of a number, by name."""
+        names = measured.measure.labels
+        return {name: self._of(name, value) for name, value in zip(names, measured.labels, strict=True)}
+
+    def _of(self, name: Label, value: str) -> str:
+        seen = self._seen.setdefault(name, set())
+        if value not in seen and len(seen) >= MOST_VALUES:
+            return OTHER
+        seen.add(value)
+        return value
+
+
+def _measure(
+    name: str, unit: str, told: str, *labels: Label, bounds: tuple[float, ...] = (), gen_ai: str = ""
+) -> Measure:
+    return Measure(name=name, unit=unit, told=told, labels=labels, bounds=bounds, gen_ai=gen_ai)
+
+
+_USAGE = "gen_ai.client.inference.usage"
+
+COMPACTIONS = _measure(
+    "compactions", "compaction", "Compactions that were committed.", "model", "mode", "reason"
+)
+RECLAIMED = _measure(
+    "compaction.reclaimed", "token", "What a compaction removed.", "model", "mode", bounds=_TOKENS
+)
+DISTURBED = _measure(
+    "compaction.disturbed", "token", "What stands behind the first change of a compaction.", "model", "mode"
+)
+DURATION = _measure(
+    "compaction.duration", "s", "How long a compaction took.", "model", "mode", bounds=_SECONDS
+)
+SUMMARY_TOKENS = _measure("summary", "token", "Summaries put in place.", "model")
+SUMMARY_COST = _measure("summary.cost", "USD", "What summaries cost.", "model")
+SUMMARY_SCORE = _measure(
+    "summary.score", "1", "The share of critical references that a summary kept.", "model", bounds=_SHARES
+)
+REJECTED = _measure("summaries.rejected", "summary", "Summaries that were not accepted as written.", "reason")
+SKIPS = _measure("skips", "skip", "Decisions to leave a prompt as it is.", "reason")
+TURNS = _measure("turns", "turn", "Turns that were recorded.", "model")
+INPUT = _measure(
+    "input", "token", "Prompts, what was cached included.", "model", gen_ai=f"{_USAGE}.input_tokens"
+)
+CACHE_READ = _measure(
+    "input.cache_read",
+    "token",
+    "What prompts read from the cache.",
+    "model",
+    gen_ai=f"{_USAGE}.cache_read.input_tokens",
+)
+CACHE_WRITE = _measure(
+    "input.cache_write",
+    "token",
+    "What prompts wrote to the cache.",
+    "model",
+    gen_ai=f"{_USAGE}.cache_write.input_tokens",
+)
+OUTPUT = _measure("output", "token", "What models generated.", "model", gen_ai=f"{_USAGE}.output_tokens")
+REMOVED = _measure("removed", "token", "What compactions kept out of prompts, at every turn.", "model")
+COST = _measure("cost", "USD", "What turns cost, summaries not included.", "model")
+UNTOUCHED = _measure(
+    "untouched.cost", "USD", "What turns would have cost had nothing ever been compacted.", "model"
+)
+UNPRICED = _measure("turns.unpriced", "turn", "Turns whose cost is not known and not counted.", "model")
+UNPRICED_COMPACTIONS = _measure(
+    "compactions.unpriced",
+    "compaction",
+    "Compactions whose summaries' cost is not known and not counted.",
+    "model",
+)
+
+MEASURES = (
+    COMPACTIONS, RECLAIMED, DISTURBED, DURATION, SUMMARY_TOKENS, SUMMARY_COST, SUMMARY_SCORE, REJECTED, SKIPS, TURNS, INPUT,
+    CACHE_READ, CACHE_WRITE, OUTPUT, REMOVED, COST, UNTOUCHED, UNPRICED, UNPRICED_COMPACTIONS,
+)  # fmt: skip
+
+
+def measured_event(event: Event) -> Iterator[Measured]:
+    """Yield what an event is measured by."""
+    for rejected in event.rejected:
+        yield _one(REJECTED, 1, rejected.code)
+    match event:
+        case Compaction():
+            yield from _measured_compaction(event)
+        case Skip():
+            yield _one(SKIPS, 1, event.because.code)
+
+
+def measured_turn(record: TurnRecord) -> Iterator[Measured]:
+    """Yield what a turn is measured by; what is not known is counted as such, and never as nothing."""
+    model, usage = record.model, record.usage
+    yield _one(TURNS, 1, model)
+    yield _one(REMOVED, record.removed, model)
+    if usage is not None:
+        yield _one(INPUT, usage.prompt, model)
+        yield _one(CACHE_READ, usage.cache_read, model)
+        yield _one(CACHE_WRITE, usage.cache_write + usage.cache_write_long, model)
+        yield _one(OUTPUT, usage.output, model)
+    if record.cost is None or record.untouched is None:
+        yield _one(UNPRICED, 1, model)
+    else:
+        yield _one(COST, record.cost / _NANO, model)
+        yield _one(UNTOUCHED, record.untouched / _NANO, model)
+
+
+def _measured_compaction(event: Compaction) -> Iterator[Measured]:
+    model, mode = event.model, event.mode
+    yield _one(COMPACTIONS, 1, model, mode, event.because.code)
+    yield _one(RECLAIMED, event.reclaimed, model, mode)
+    yield _one(DISTURBED, event.disturbed, model, mode)
+    yield _one(DURATION, event.seconds, model, mode)
+    yield _one(SUMMARY_TOKENS, event.summary_tokens, model)
+    if event.score is not None:
+        yield _one(SUMMARY_SCORE, event.score, model)
+    if event.cost is None:
+        yield _one(UNPRICED_COMPACTIONS, 1, model)
+    else:
+        yield _one(SUMMARY_COST, event.cost / _NANO, model)
+
+
+def _one(measure: Measure, value: float, *labels: str) -> Measured:
+    return Measured(measure=measure, value=value, labels=labels)

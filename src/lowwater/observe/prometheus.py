@@ -1,0 +1,64 @@
+"""Events and turns as metrics in Prometheus text (the extra `prometheus`)."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lowwater.errors import BadSetting
+from lowwater.observe.measures import MEASURES, Labels, Measure, Measured, measured_event, measured_turn
+from lowwater.values.events import Event
+from lowwater.values.turn_record import TurnRecord
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Counter, Histogram
+
+_UNITS = {"token": "_tokens", "USD": "_dollars", "s": "_seconds", "1": "_ratio"}
+"""Units as names end in them; what is only counted has none."""
+
+
+class PrometheusSink:
+    """Adds events and turns up in a registry of its own; numbers and names only, never contents, and no sessions."""
+
+    def __init__(self) -> None:
+        try:
+            from prometheus_client import CollectorRegistry  # noqa: PLC0415  # an optional package
+        except ImportError:
+            raise BadSetting(
+                "Prometheus text needs the package prometheus-client: pip install 'lowwater[prometheus]'"
+            ) from None
+        self.registry = CollectorRegistry()
+        """To be collected together with others' metrics, by whoever has some."""
+        self._labels = Labels()
+        self._kept = {measure.name: _metric(measure, self.registry) for measure in MEASURES}
+
+    def record(self, _session: str, event: Event, /) -> None:
+        """Add an event."""
+        self._add(measured_event(event))
+
+    def turn(self, _session: str, record: TurnRecord, /) -> None:
+        """Add a turn."""
+        self._add(measured_turn(record))
+
+    def text(self) -> str:
+        """Return everything so far as an HTTP endpoint shows it to Prometheus."""
+        from prometheus_client import generate_latest  # noqa: PLC0415  # an optional package
+
+        return generate_latest(self.registry).decode()
+
+    def _add(self, measured: Iterable[Measured]) -> None:
+        from prometheus_client import Histogram  # noqa: PLC0415  # an optional package
+
+        for each in measured:
+            series = self._kept[each.measure.name].labels(**self._labels.bounded(each))
+            if isinstance(series, Histogram):
+                series.observe(each.value)
+            else:
+                series.inc(each.value)
+
+
+def _metric(measure: Measure, registry: "CollectorRegistry") -> "Counter | Histogram":
+    from prometheus_client import Counter, Histogram  # noqa: PLC0415  # an optional package
+
+    name = f"lowwater_{measure.name.replace('.', '_')}{_UNITS.get(measure.unit, '')}"
+    if measure.bounds:
+        return Histogram(name, measure.told, measure.labels, registry=registry, buckets=measure.bounds)
+    return Counter(name, measure.told, measure.labels, registry=registry)

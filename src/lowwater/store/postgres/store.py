@@ -1,0 +1,78 @@
+"""The store in a PostgreSQL database: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`."""
+
+from collections.abc import Sequence
+
+from lowwater.store.indexing import Conceal, as_it_is
+from lowwater.store.postgres import listing, reading
+from lowwater.store.postgres.address import Address
+from lowwater.store.postgres.connections import Connections
+from lowwater.store.postgres.copying import copy
+from lowwater.store.postgres.deleting import delete
+from lowwater.store.postgres.searching import search
+from lowwater.store.postgres.writing import append, ready
+from lowwater.values.entries import Entry
+from lowwater.values.ledger import Numbered
+from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
+
+
+class PostgresStore:
+    """Keeps sessions in tables that any number of threads, processes and machines may use; they are made if missing.
+
+    The tables are in the schema `lowwater`, or in the first that the address has in its `search_path`
+    (`?options=-csearch_path%3Dmine`).
+    """
+
+    def __init__(self, address: str, *, conceal: Conceal = as_it_is) -> None:
+        self._conceal = conceal
+        self._connections = Connections(Address(address))
+
+    def append(self, session: str, expected: int, new: Append, /) -> int:
+        """Keep what is new in one transaction, or raise StaleLedger."""
+        packed = ready(new)
+        return self._connections.writing(
+            lambda connection: append(connection, session, expected, packed, self._conceal)
+        )
+
+    def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
+        """Return what was appended after `since` and not after `until`."""
+        return self._connections.reading(lambda connection: reading.read(connection, session, since, until))
+
+    def outline(self, session: str, /) -> Outline:
+        """Return the session without its entries."""
+        return self._connections.reading(lambda connection: reading.outline(connection, session))
+
+    def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
+        """Return the entries at these positions."""
+        return self._connections.reading(
+            lambda connection: reading.entries(connection, session, first, end, version)
+        )
+
+    def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
+        """Return the messages with these numbers."""
+        return self._connections.reading(
+            lambda connection: reading.messages(connection, session, first, end, version)
+        )
+
+    def copy(self, session: str, to: str, about: About, /) -> int:
+        """Begin another session with the ledger of this one."""
+        return self._connections.writing(lambda connection: copy(connection, session, to, about))
+
+    def delete(self, session: str, /) -> bool:
+        """Forget a session; its rows are gone when it returns, and their bytes once the server has vacuumed the tables."""
+        return self._connections.writing(lambda connection: delete(connection, session))
+
+    def sessions(self) -> list[Listed]:
+        """Return all sessions, the one changed last first."""
+        return self._connections.reading(listing.sessions)
+
+    def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
+        """Return what these sessions, or all, did and cost."""
+        return self._connections.reading(lambda connection: listing.accounts(connection, sessions))
+
+    def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
+        """Return the messages that match best."""
+        return self._connections.reading(lambda connection: search(connection, words, session, limit))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connections.close()

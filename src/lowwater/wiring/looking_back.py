@@ -1,0 +1,130 @@
+"""What a session tells of its past, and how it goes back there."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from lowwater.account.difference import Difference, difference
+from lowwater.assemble.legal import mend
+from lowwater.engine import rewinding
+from lowwater.engine.recall import Expansion, Recalled, RecallTools, Room, expand, recall, room_in
+from lowwater.engine.rewinding import Checkpoint, position_of
+from lowwater.engine.setup import Setup
+from lowwater.values.ledger import Ledger
+from lowwater.values.stored import About, Hit
+from lowwater.values.view import View
+from lowwater.wiring.brought import written_messages
+from lowwater.wiring.home import Step
+from lowwater.wiring.kept import Kept
+from lowwater.wiring.lineage import new_name
+from lowwater.wiring.outside import Outside
+
+
+class LookingBack:
+    """The readings of a session's ledger, and the entries that change the view without compacting it."""
+
+    def __init__(self, kept: Kept, setup: Setup, outside: Outside) -> None:
+        self._kept = kept
+        self._setup = setup
+        self._outside = outside
+        # One for all calls: several answers to one message of the model share what is left of the window.
+        self._recall_tools = RecallTools(
+            lambda: self.ledger, tokenizer=setup.tokenizer, room=self._room, search=self._search
+        )
+
+    @property
+    def name(self) -> str:
+        """What the session is called in its store; another one after a split."""
+        return self._kept.home.name
+
+    @property
+    def about(self) -> About:
+        """Title, source and lineage."""
+        return self._kept.home.about
+
+    @property
+    def ledger(self) -> Ledger:
+        """Everything that happened, as a value that stays as it is while the session goes on."""
+        return self._kept.state.ledger
+
+    def view(self) -> list[Any]:
+        """Return what the model is shown now, as messages in the conversation's format."""
+        state = self._kept.state
+        return written_messages(mend(state.ledger.view.messages), state)
+
+    def history(self) -> list[Any]:
+        """Return every message ever appended, in order, as it came."""
+        state = self._kept.state
+        return written_messages(state.ledger.history(), state)
+
+    def refresh(self) -> None:
+        """Learn what other processes did to the session."""
+        self._kept.refresh()
+
+    def describe(self, *, title: str = "", source: str = "") -> None:
+        """Give the session a title or a source; what is empty stays as it was."""
+        home = self._kept.home
+        told = replace(home.about, title=title or home.about.title, source=source or home.about.source)
+        if told != home.about:
+            self._kept.take(lambda state: Step(state=state, about=told))
+
+    def split(self) -> str:
+        """End the session under its name and go on with all of it in a child, whose name is returned.
+
+        The child has this session for its parent and the next numbered title of the lineage.
+        """
+        child = new_name(self._at())
+        self._kept.split(child, self._at())
+        return child
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return where the session can go back to, oldest first: before each compaction, and by name."""
+        return rewinding.checkpoints(self.ledger)
+
+    def checkpoint(self, name: str) -> None:
+        """Give the present position a name."""
+        self._kept.change(lambda state: rewinding.mark(state, name, self._at()))
+
+    def rewind(self, to: str | int, *, discard_later: bool = False) -> None:
+        """Undo compactions back to a checkpoint and keep the messages that came later; or go back in time.
+
+        A rewind is an entry like any other: it has a checkpoint before it and can itself be rewound.
+        """
+        self._kept.change(
+            lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
+        )
+
+    def diff(self, before: str | int, *, after: str | int | None = None) -> Difference:
+        """Return how the view at one checkpoint differs from that at another, or from the view now."""
+        return difference(self._view_at(before), self._view_at(after))
+
+    def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> list[Recalled]:
+        """Return originals: those that a handle such as `lw:412` or `lw:12-40` names, or the ones that match the words best.
+
+        Each comes with its group and `near` messages before and after it.
+        """
+        return recall(self.ledger, wanted, search=self._search, limit=limit, near=near)
+
+    def expand(self, handle: str) -> Expansion:
+        """Return what a summary or a range of messages was made of, one level down; `lw:12-408` names it."""
+        return expand(self.ledger, handle)
+
+    def recall_tools(self) -> RecallTools:
+        """Return the tools by which the model itself can search and expand: put them into the request, and hand its calls to them."""
+        return self._recall_tools
+
+    def _room(self) -> Room:
+        windows = self._outside.windows
+        return room_in(windows.applied(self._kept.state), windows.applied_to(self._setup))
+
+    def _search(self, words: str, limit: int) -> list[Hit]:
+        return self._outside.store.search(words, session=self.name, limit=limit)
+
+    def _view_at(self, place: str | int | None) -> View:
+        ledger = self.ledger
+        if place is None:
+            return ledger.view
+        return ledger.view_at(place if isinstance(place, int) else position_of(ledger, place))
+
+    def _at(self) -> float:
+        return self._outside.clock.now()

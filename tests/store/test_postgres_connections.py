@@ -1,0 +1,148 @@
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Thread
+
+import psycopg
+import pytest
+
+from lowwater.errors import UnusableStore
+from lowwater.store.postgres import connections
+from lowwater.store.postgres.connections import MOST
+from lowwater.store.postgres.store import PostgresStore
+from lowwater.testing.postgres import postgres_server
+from lowwater.testing.store_contract import add, append_patiently, said, texts
+
+
+def end_backends(address: str) -> None:
+    """End every connection that stores have, as a server does that is restarted."""
+    stores = b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'lowwater'"
+    with psycopg.connect(address) as connection:
+        connection.execute(stores)
+
+
+def test_connections_that_were_ended_are_replaced(postgres_address):
+    store = PostgresStore(postgres_address)
+    version = add(store, "s", 0, said("one"))
+    for number in range(3):
+        end_backends(postgres_address)
+        version = add(store, "s", version, said(f"after {number}"))
+    assert texts(store.read("s").entries) == ["one", "after 0", "after 1", "after 2"]
+    store.close()
+
+
+def test_a_connection_that_breaks_in_the_middle_gives_one_sentence_and_the_next_call_works(postgres_address):
+    def ending(text: str) -> str:
+        if text == "two":
+            end_backends(postgres_address)
+        return text
+
+    store = PostgresStore(postgres_address, conceal=ending)
+    version = add(store, "s", 0, said("one"))
+    with pytest.raises(UnusableStore, match="check that the server runs") as broken:
+        add(store, "s", version, said("two"))
+    assert "\n" not in str(broken.value)
+    assert texts(store.read("s").entries) == ["one"]
+    assert add(store, "s", version, said("three")) > version
+    store.close()
+
+
+def test_a_server_that_is_gone_gives_one_sentence():
+    with postgres_server() as address:
+        store = PostgresStore(address)
+        version = add(store, "s", 0, said("one"))
+    with pytest.raises(UnusableStore, match="check that the server runs and can be reached"):
+        add(store, "s", version, said("two"))
+    store.close()
+
+
+def test_more_threads_than_connections_wait_for_each_other(postgres_address):
+    store = PostgresStore(postgres_address)
+    count = MOST + 6
+    with ThreadPoolExecutor(count) as threads:
+        list(
+            threads.map(
+                lambda number: append_patiently(store, f"s{number % 9}", said(str(number))), range(count)
+            )
+        )
+    kept = [text for one in store.sessions() for text in texts(store.read(one.name).entries)]
+    assert sorted(kept, key=int) == [str(number) for number in range(count)]
+    store.close()
+
+
+def test_a_writer_that_waits_for_another_goes_on_when_that_is_done(postgres_address):
+    store = PostgresStore(postgres_address)
+    version = add(store, "s", 0, said("one"))
+    with psycopg.connect(postgres_address) as other:
+        other.execute("SELECT * FROM sessions FOR UPDATE")
+        waiting = Thread(target=lambda: add(store, "s", version, said("two")))
+        waiting.start()
+        while not other.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall():
+            pass
+        assert texts(store.read("s").entries) == ["one"]
+    waiting.join()
+    assert texts(store.read("s").entries) == ["one", "two"]
+    store.close()
+
+
+def test_a_session_that_another_holds_for_too_long_gives_one_sentence(postgres_address, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE", 0.1)
+    store = PostgresStore(postgres_address)
+    version = add(store, "s", 0, said("one"))
+    with psycopg.connect(postgres_address) as other:
+        other.execute("SELECT FROM sessions FOR UPDATE")
+        with pytest.raises(UnusableStore, match="another process holds the session for too long"):
+            add(store, "s", version, said("two"))
+    assert add(store, "s", version, said("three")) > version
+    store.close()
+
+
+FORKED = """
+import os, sys
+from lowwater.store.postgres.store import PostgresStore
+from lowwater.testing.store_contract import add, append_patiently, said, texts
+store = PostgresStore(sys.argv[1])
+version = add(store, "s", 0, said("parent"))
+child = os.fork()
+if not child:
+    add(store, "s", version, said("child"))
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+add(store, "s", store.outline("s").version, said("parent again"))
+assert texts(store.read("s").entries) == ["parent", "child", "parent again"]
+store.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_uses_connections_of_its_own(postgres_address):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, postgres_address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_server_ends_with_the_process_that_started_it():
+    script = (
+        "import os, psycopg\n"
+        "from lowwater.testing.postgres import postgres_server\n"
+        "with postgres_server() as address:\n"
+        "    with psycopg.connect(address) as connection:\n"
+        "        print(address, connection.execute('SHOW data_directory').fetchone()[0], flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert died.returncode == -9
+    address, data = died.stdout.split()
+    is_there = True
+    while is_there:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            is_there = False
+    subprocess.run(["rm", "-rf", Path(data).parent], check=True)
