@@ -3,19 +3,26 @@
 import logging
 import sys
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
+from lowwater.cli.checkpoints import checkpoints
+from lowwater.cli.command import Command, Group
 from lowwater.cli.compress import compress
 from lowwater.cli.config import config
 from lowwater.cli.demo import demo
+from lowwater.cli.diff import diff
+from lowwater.cli.efficiency import efficiency
 from lowwater.cli.explain import explain
 from lowwater.cli.failing import run
 from lowwater.cli.inspect import inspect
 from lowwater.cli.models import models
 from lowwater.cli.presets import presets
+from lowwater.cli.recall import recall
+from lowwater.cli.rewind import rewind
+from lowwater.cli.sessions import sessions
+from lowwater.cli.status import status
 
 INTRODUCTION = """\
 Keeps a long LLM-agent conversation inside the model's context at the lowest
@@ -25,9 +32,11 @@ total cost, and never loses a message.
 
 [cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
 [cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
-[cyan]lowwater compress session.jsonl[/cyan]    compact it; every original stays in your file
+[cyan]lowwater compress session.jsonl[/cyan]    compact it; originals stay in your file
+[cyan]lowwater status[/cyan]                    the newest kept session, and its bill
+[cyan]lowwater efficiency[/cyan]                what all sessions cost, and what to change
 [cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
-[cyan]lowwater presets claude-opus-5.5[/cyan]   when a compaction pays on a model, in calls and tokens
+[cyan]lowwater presets claude-opus-5.5[/cyan]   when a compaction pays on a model
 [cyan]lowwater config threshold[/cyan]          what a setting means, and where it is set
 """
 
@@ -38,27 +47,6 @@ and flags, the later the stronger; `lowwater config` shows what holds.
 [bold]Exit codes[/bold]: 0 done; 1 what was given cannot be used, one sentence says why;
 2 wrong usage; 70 a defect in Lowwater.
 """
-
-
-class _Command(TyperCommand):
-    """A command whose help does not call its switches `<bool>`."""
-
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
-        return _unlabelled(super().get_params(ctx))
-
-
-class _Group(TyperGroup):
-    """A group whose help does not call its switches `<bool>`."""
-
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
-        return _unlabelled(super().get_params(ctx))
-
-
-def _unlabelled(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
-    return params
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,7 +65,7 @@ def _introduce(
 
 
 app = typer.Typer(
-    cls=_Group,
+    cls=Group,
     callback=_introduce,
     help=INTRODUCTION,
     epilog=EPILOGUE,
@@ -87,15 +75,23 @@ app = typer.Typer(
 )
 
 LOOK = "Look at a conversation"
+KEPT = "Kept sessions"
 KNOW = "Know the models and the settings"
 
-app.command("inspect", cls=_Command, rich_help_panel=LOOK)(inspect)
-app.command("explain", cls=_Command, rich_help_panel=LOOK)(explain)
-app.command("compress", cls=_Command, rich_help_panel=LOOK)(compress)
-app.command("demo", cls=_Command, rich_help_panel=LOOK)(demo)
-app.command("models", cls=_Command, rich_help_panel=KNOW)(models)
-app.command("presets", cls=_Command, rich_help_panel=KNOW)(presets)
-app.command("config", cls=_Command, rich_help_panel=KNOW)(config)
+app.command("inspect", cls=Command, rich_help_panel=LOOK)(inspect)
+app.command("explain", cls=Command, rich_help_panel=LOOK)(explain)
+app.command("compress", cls=Command, rich_help_panel=LOOK)(compress)
+app.command("demo", cls=Command, rich_help_panel=LOOK)(demo)
+app.command("status", cls=Command, rich_help_panel=KEPT)(status)
+app.command("efficiency", cls=Command, rich_help_panel=KEPT)(efficiency)
+app.add_typer(sessions, name="sessions", rich_help_panel=KEPT)
+app.command("checkpoints", cls=Command, rich_help_panel=KEPT)(checkpoints)
+app.command("rewind", cls=Command, rich_help_panel=KEPT)(rewind)
+app.command("diff", cls=Command, rich_help_panel=KEPT)(diff)
+app.command("recall", cls=Command, rich_help_panel=KEPT)(recall)
+app.command("models", cls=Command, rich_help_panel=KNOW)(models)
+app.command("presets", cls=Command, rich_help_panel=KNOW)(presets)
+app.command("config", cls=Command, rich_help_panel=KNOW)(config)
 
 
 def main() -> None:

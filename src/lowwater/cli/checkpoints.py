@@ -1,0 +1,99 @@
+"""`lowwater checkpoints`: where a kept session can go back to."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_words import ago, counted, moment, on_one_line
+from lowwater.cli.plots import bar
+from lowwater.cli.printing import page_width, print_json, print_page
+from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.engine.rewinding import Checkpoint
+from lowwater.errors import BadInput
+from lowwater.wiring.session import Session
+
+
+def checkpoints(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session.")],
+    *,
+    call_it: Annotated[
+        str,
+        typer.Option("--name", metavar="X", help="Give the present position this name.", show_default=False),
+    ] = "",
+    store: StoreAddress = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """List where a session can go back to: before each compaction and rewind, and places with a name.
+
+    Each line has a number or a name for `lowwater rewind` and `lowwater diff`,
+    and what the view was there: its size in tokens and its messages.
+
+    lowwater checkpoints refactor-auth
+    lowwater checkpoints refactor-auth --name tests-pass
+    """
+    with opened_store(store) as opened:
+        session = open_kept(opened, find_session(opened, name))
+        if call_it:
+            session.checkpoint(call_it)
+        found = session.checkpoints()
+        if json:
+            print_json(_said(session, found))
+        else:
+            print_page(_page(session, found, page_width()))
+
+
+def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
+    """Return the checkpoint with this name, or this number in the list; raise BadInput if there is none."""
+    found = session.checkpoints()
+    for each in found:
+        if each.name == wanted:
+            return each
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(found):
+        return found[int(wanted) - 1]
+    newest = ", ".join(on_one_line(each.name, 40) for each in found[-5:]) or "none yet"
+    raise BadInput(f"there is no checkpoint “{on_one_line(wanted, 60)}”; the newest are: {newest}")
+
+
+def _page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
+    now, view = time.time(), session.ledger.view
+    said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
+    yield Text.assemble((on_one_line(session.name, 40), "bold"), f" · {said}")
+    if not found:
+        yield Text("A compaction makes one by itself; --name gives the present position a name.")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+    table.add_column("#", justify="right", style="bright_black")
+    table.add_column("name", no_wrap=True, overflow="ellipsis")
+    table.add_column("when", no_wrap=True, style="bright_black")
+    table.add_column("messages", justify="right")
+    table.add_column("tokens", justify="right")
+    table.add_column("", no_wrap=True)
+    largest = max(each.tokens for each in found)
+    for number, each in enumerate(found, start=1):
+        when = ago(each.at, now) if width < 100 else f"{moment(each.at)}, {ago(each.at, now)}"
+        table.add_row(
+            str(number),
+            Text(on_one_line(each.name, 40)),
+            when,
+            f"{each.messages:,}",
+            f"{each.tokens:,}",
+            bar(each.tokens, largest, max(5, width - (76 if width < 100 else 94))),
+        )
+    yield table
+
+
+def _said(session: Session, found: Sequence[Checkpoint]) -> dict[str, object]:
+    listed = [
+        {"number": number, **msgspec.structs.asdict(each)} for number, each in enumerate(found, start=1)
+    ]
+    return {
+        "session": session.name,
+        "view": {"tokens": session.ledger.view.tokens, "messages": len(session.ledger.view.items)},
+        "checkpoints": listed,
+    }

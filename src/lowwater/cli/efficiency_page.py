@@ -1,0 +1,134 @@
+"""The numbers of `lowwater efficiency` on a terminal: a table by model, bars, paybacks, summaries, recommendations."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.account.advice_words import sentence
+from lowwater.account.cadence import Cadence
+from lowwater.account.efficiency import Efficiency
+from lowwater.account.figures import Figures
+from lowwater.account.repayment import Repayment
+from lowwater.account.summarizing import Summarizing
+from lowwater.cli.cadence_page import cadence_table, net
+from lowwater.cli.efficiency_words import repaid_said
+from lowwater.cli.kept_words import amount, counted, day, figure, on_one_line, share
+from lowwater.cli.model_words import short
+from lowwater.cli.plots import bar
+
+_WIDE = 105
+_IN_ALL = "in all"
+_LEAST = 12
+"""Columns that a model has at least."""
+
+
+def page(found: Efficiency, of: Cadence, *, since: float | None, width: int) -> Iterator[Table | Text]:
+    """Yield everything to show, a block each."""
+    total = found.total
+    begun = f" since {day(since)}" if since is not None else ""
+    yield Text.assemble(
+        (counted(total.sessions, "session"), "bold"),
+        f", {counted(total.turns, 'turn')}, {counted(total.passes, 'compaction')}{begun}\n",
+    )
+    yield _by_model(found, width)
+    if any(each.untouched for each in found.models):
+        yield Text("\npaid for calls █, saved ░, of what they would have cost untouched", style="bold")
+        yield _saved(found.models, width)
+    if found.repayment.compactions:
+        yield Text("\npayback, in later calls", style="bold")
+        yield from _payback(found.repayment, width)
+    if found.summarizers:
+        yield Text("\nsummaries", style="bold")
+        yield _summaries(found.summarizers)
+    if found.total.passes:
+        yield Text()
+        yield cadence_table(of)
+    if found.advice:
+        yield Text("\nrecommendations", style="bold")
+        for each in found.advice:
+            yield _bullet(sentence(each))
+
+
+def _by_model(found: Efficiency, width: int) -> Table:
+    is_wide = width >= _WIDE
+    titles = ["turns", "prompts", "cached", "cost", "passes", "saved", "for it", "net"]
+    titles = ["sessions", *titles[:4], "untouched", *titles[4:]] if is_wide else titles
+    rows = [_cells(each, is_wide=is_wide) for each in (*found.models, found.total)]
+    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    gap = 2 if is_wide else 1
+    table = _table(gap=gap)
+    model = max(_LEAST, width - taken - gap * (len(titles) + 1))
+    table.add_column("model", no_wrap=True, overflow="ellipsis", max_width=model)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    for each, cells in zip(found.models, rows, strict=False):
+        table.add_row(Text(each.model), *cells)
+    if len(found.models) != 1:
+        table.add_row(_IN_ALL, *rows[-1], style="bold")
+    return table
+
+
+def _cells(of: Figures, *, is_wide: bool) -> list[Text]:
+    cells = [figure(of.turns), short(of.prompt), share(of.cache_read_share), amount(of.cost)]
+    cells = [figure(of.sessions), *cells, amount(of.untouched)] if is_wide else cells
+    cells += [figure(of.passes), short(of.saved), amount(of.compaction_cost)]
+    return [*map(Text, cells), net(of.net)]
+
+
+def _saved(models: Sequence[Figures], width: int) -> Table:
+    """Return what each model's calls cost against what they would have cost, as bars on one scale."""
+    table = _table(header=False)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    room = max(10, width - 62)
+    most = max(each.untouched or 0 for each in models)
+    for each in models:
+        if not each.untouched or each.cost is None:
+            continue
+        paid = bar(each.cost, most, room)
+        saved = max(0, round(room * each.untouched / most) - len(paid))
+        less = 1 - each.cost / each.untouched
+        said = f"{amount(each.cost)} of {amount(each.untouched)}, {less:.0%} less"
+        table.add_row(
+            Text(each.model), paid + Text("░" * saved, style="green"), Text(said, style="bright_black")
+        )
+    return table
+
+
+def _payback(paid: Repayment, width: int) -> Iterator[Table | Text]:
+    if paid.predicted is not None and paid.realised is not None:
+        table = _table(header=False)
+        for _ in range(3):
+            table.add_column(no_wrap=True)
+        most = max(paid.predicted, paid.realised)
+        room = max(10, width - 40)
+        for said, calls in (("predicted", paid.predicted), ("realised", paid.realised)):
+            table.add_row(said, f"{calls:,.1f}", bar(calls, most, room))
+        yield table
+    yield Text(f"of {counted(paid.compactions, 'purchase')}: {repaid_said(paid)}", style="bright_black")
+
+
+def _summaries(summarizers: Sequence[Summarizing]) -> Table:
+    table = _table()
+    table.add_column("by", no_wrap=True, overflow="ellipsis", max_width=30)
+    for title in ("in place", "tokens", "per 1,000", "score", "rejected"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for each in summarizers:
+        price = "–" if each.cost_per_1000 is None else amount(each.cost_per_1000)
+        cells = (figure(each.summaries), figure(each.tokens), price, share(each.score), figure(each.rejected))
+        table.add_row(Text(on_one_line(each.by, 40)), *cells)
+    return table
+
+
+def _bullet(said: str) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row(Text("•", style="yellow"), Text(said))
+    return table
+
+
+def _table(*, header: bool = True, gap: int = 2) -> Table:
+    return Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
+    )

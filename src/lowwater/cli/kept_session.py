@@ -1,0 +1,71 @@
+"""Finding kept sessions, for the commands that look at one or at all of them."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from lowwater.cli.conversations import DEFAULT_MODEL
+from lowwater.cli.failing import say
+from lowwater.cli.kept_words import on_one_line
+from lowwater.errors import BadInput, DamagedStore
+from lowwater.ports import Store
+from lowwater.values.settings import Settings
+from lowwater.values.stored import Account, Listed
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
+
+
+def find_session(store: Store, name: str) -> Listed:
+    """Return the session of this name, or raise a BadInput that names those like it."""
+    known = store.sessions()
+    found = next((each for each in known if each.name == name), None)
+    if found is None:
+        raise BadInput(_missing(name, known))
+    return found
+
+
+def newest_session(store: Store) -> Listed:
+    """Return the session that was changed last, or raise BadInput if there is none."""
+    known = store.sessions()
+    if not known:
+        raise BadInput(EMPTY)
+    return known[0]
+
+
+def open_kept(store: Store, listed: Listed, settings: Settings | None = None) -> Session:
+    """Return a kept session as it was left, on the model it had last."""
+    library = Lowwater(model=listed.model or DEFAULT_MODEL, store=store, settings=settings)
+    return library.session(listed.name, as_left=True)
+
+
+def all_accounts(store: Store) -> list[Account]:
+    """Return the accounts of all sessions that can be read; those that cannot are named on standard error."""
+    try:
+        return store.accounts()
+    except DamagedStore:
+        return [account for listed in store.sessions() for account in _readable(store, listed)]
+
+
+def _readable(store: Store, listed: Listed) -> list[Account]:
+    try:
+        return store.accounts([listed.name])
+    except DamagedStore as error:
+        say(f"warning: left out: {error}")
+        return []
+
+
+def _missing(name: str, known: Sequence[Listed]) -> str:
+    if not known:
+        return EMPTY
+    close = get_close_matches(name, [each.name for each in known], n=3)
+    named = (
+        f"did you mean {' or '.join(map(_quoted, close))}?"
+        if close
+        else f"the newest is {_quoted(known[0].name)}"
+    )
+    return f"there is no session {_quoted(name)}: {named}"
+
+
+def _quoted(name: str) -> str:
+    return f"“{on_one_line(name, 60)}”"

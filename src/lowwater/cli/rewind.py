@@ -1,0 +1,117 @@
+"""`lowwater rewind`: taking a kept session back to a checkpoint, and saying how to undo that."""
+
+import time
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from rich.text import Text
+
+from lowwater.account.difference import Difference, difference
+from lowwater.cli.checkpoints import checkpoint_named
+from lowwater.cli.difference_page import difference_lines, difference_said
+from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_words import on_one_line
+from lowwater.cli.printing import command_line, print_command, print_json, print_page
+from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.engine.rewinding import Checkpoint
+from lowwater.values.entries import Rewound
+from lowwater.wiring.session import Session
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """A rewind, carried out or only looked at."""
+
+    session: str
+    to: str
+    discard_later: bool
+    is_dry_run: bool
+    changes: Difference
+    undo: str
+    """The command that takes it back; empty if nothing was done."""
+
+
+def rewind(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session.")],
+    to: Annotated[str, typer.Argument(metavar="TO", help="A checkpoint, by name or number.")],
+    *,
+    discard_later: Annotated[
+        bool, typer.Option("--discard-later", help="Leave out the messages that came after it, too.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    store: StoreAddress = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show the model again what it was shown at a checkpoint, with the messages that came later.
+
+    Compactions since then are undone; with --discard-later the conversation
+    itself goes back in time. Nothing is ever lost: a rewind has a checkpoint
+    before it, and the command that takes it back is printed. A session in use
+    elsewhere learns of it at its next turn.
+
+    lowwater rewind refactor-auth before-compaction-2 --dry-run
+    lowwater rewind refactor-auth 2
+    lowwater rewind refactor-auth tests-pass --discard-later
+    """
+    with opened_store(store) as opened:
+        session = open_kept(opened, find_session(opened, name))
+        place = checkpoint_named(session, to)
+        done = (
+            _looked(session, place, discard_later=discard_later)
+            if dry_run
+            else _rewound(session, place, discard_later=discard_later, store=store)
+        )
+    if json:
+        print_json(_said(done))
+    else:
+        _print(done)
+
+
+def _looked(session: Session, place: Checkpoint, *, discard_later: bool) -> Done:
+    """Return what a rewind would change."""
+    ledger = session.ledger
+    entry = Rewound(at=time.time(), to=place.position, discard_later=discard_later)
+    return Done(
+        session=session.name,
+        to=place.name,
+        discard_later=discard_later,
+        is_dry_run=True,
+        changes=difference(ledger.view, ledger.append(entry).view),
+        undo="",
+    )
+
+
+def _rewound(session: Session, place: Checkpoint, *, discard_later: bool, store: str) -> Done:
+    """Rewind, and return what that changed."""
+    before = session.ledger
+    session.rewind(place.position, discard_later=discard_later)
+    made = session.checkpoints()[-1]
+    return Done(
+        session=session.name,
+        to=place.name,
+        discard_later=discard_later,
+        is_dry_run=False,
+        changes=difference(before.view, session.ledger.view),
+        undo=command_line(["rewind", session.name, made.name], store=store),
+    )
+
+
+def _print(done: Done) -> None:
+    said = "would be rewound to" if done.is_dry_run else "was rewound to"
+    title = Text.assemble((on_one_line(done.session, 40), "bold"), f" {said} {on_one_line(done.to, 40)}")
+    print_page([title, *difference_lines(done.changes)])
+    if done.undo:
+        print_command("This takes it back:", done.undo)
+    else:
+        print_page([Text("\nNothing was changed: leave out --dry-run to do it.", style="bright_black")])
+
+
+def _said(done: Done) -> dict[str, object]:
+    return {
+        "session": done.session,
+        "to": done.to,
+        "discard_later": done.discard_later,
+        "dry_run": done.is_dry_run,
+        "undo": done.undo or None,
+        "changes": difference_said(done.changes, full=False),
+    }
