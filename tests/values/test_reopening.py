@@ -59,6 +59,7 @@ def test_every_view_of_it_is_the_same(ledger: Ledger) -> None:
     again = Elsewhere(ledger).reopened()
     assert again.view == ledger.view
     assert again.vocabulary == ledger.vocabulary
+    assert list(again.preambles) == list(ledger.preambles)
     assert [(s.position, s.messages, s.kind, s.at, s.name) for s in again.saved] == [
         (s.position, s.messages, s.kind, s.at, s.name) for s in ledger.saved
     ]

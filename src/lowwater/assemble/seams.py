@@ -1,5 +1,6 @@
 """Where a view was joined: what the last request had too, and what the last compaction wrote."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -134,5 +135,7 @@ def _is_compaction(part: AnyPart) -> bool:
 
 
 def _system_moves(ledger: Ledger) -> bool:
-    changes = [entry for entry in ledger.entries[-_RECENT:] if isinstance(entry, PreambleChanged)]
+    first = bisect_left(ledger.preambles, len(ledger.entries) - _RECENT)
+    entries = [ledger.entries[position] for position in ledger.preambles[first:]]
+    changes = [entry for entry in entries if isinstance(entry, PreambleChanged)]
     return any(new.system != old.system and new.tools == old.tools for old, new in pairwise(changes))

@@ -1,6 +1,6 @@
 """Everything that happened in a session, append-only, with its view kept up to date."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
@@ -60,6 +60,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     view: View = View()
     saved: Chain[Saved] = Chain()
     """Each compaction, rewind and named checkpoint, oldest first."""
+    preambles: Chain[int] = Chain()
+    """Where system prompt or tools changed: positions of entries, in order."""
     vocabulary: str = ""
     bygone: Bygone | None = None
 
@@ -77,7 +79,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 view = replace(
                     self.view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens
                 )
-                return replace(self, entries=entries, view=view)
+                preambles = self.preambles.append(len(self.entries))
+                return replace(self, entries=entries, view=view, preambles=preambles)
             case ModelChanged():
                 return replace(self, entries=entries, view=replace(self.view, model=entry.model))
             case Compacted():
@@ -159,6 +162,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
             messages=self.messages.first(nearest.messages),
             view=self.view_before(nearest),
             saved=self.saved.first(index - 1),
+            preambles=self.preambles.first(bisect_left(self.preambles, nearest.position)),
         )
         return before.extend(self.entries[nearest.position : position])
 

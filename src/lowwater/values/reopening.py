@@ -32,6 +32,7 @@ def reopen(outline: Outline, entries: Distant[Entry], messages: Distant[Numbered
         messages=Chain(before=messages),
         view=bygone.view_at(outline.entries),
         saved=Chain(bygone.saved()),
+        preambles=Chain(each.position for each in outline.landmarks if each.kind == "preamble_changed"),
         vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
         bygone=bygone,
     )

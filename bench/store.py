@@ -1,0 +1,280 @@
+"""The store beside Hermes' own, and what a long history costs a stored session.
+
+    .venv/bin/python -m bench.store                    # all of it, some eight minutes
+    .venv/bin/python -m bench.store again turns        # or some: insertion again turns
+
+Hermes is installed into an environment of its own (`bench/.envs/hermes`) on first use. The command ends with status 1 if a
+figure misses its bound.
+"""
+
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from msgspec import Struct
+
+from bench import long_sessions
+from bench.insertion import MARK, ByHermes, BySession, ByStore, Inserted, Messages, Way, insert
+from bench.peers.environment import Unavailable
+from bench.peers.hermes_store import HermesStore
+from bench.peers.took import Took
+from bench.transcripts import CANONICAL, sessions
+from lowwater.testing.sessions import generate_session
+from lowwater.wire.formats import encode_messages
+
+COUNT, FIRST = 10_000, 1_000
+FASTER, FLAT = 3.0, 2.0
+DISK, MEMORY = Path(tempfile.gettempdir()), Path("/dev/shm")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where the files are, and how often everything is done there."""
+
+    name: str
+    folder: Path
+    rounds: int
+    is_bounded: bool
+    """Whether the bound is for single messages too; for each of those every store waits for the disk, if there is one."""
+
+
+PLACES = (
+    Place(name="on the disk", folder=DISK, rounds=2, is_bounded=False),
+    Place(
+        name="in memory (/dev/shm), the same calls without the wait", folder=MEMORY, rounds=5, is_bounded=True
+    ),
+)
+
+
+@cache
+def generated(count: int = COUNT) -> bytes:
+    """Return messages of a coding session, as a JSON list whose last message has a word of its own."""
+    raws = generate_session("coding", seed=1, turns=count * 6 // 10).as_openai_chat()
+    return _ended(raws[: count - 1])
+
+
+@cache
+def recorded(count: int = COUNT) -> bytes:
+    """Return messages of recorded sessions likewise."""
+    messages = chain.from_iterable((each.message for each in session.messages) for session in sessions())
+    return _ended(encode_messages(list(islice(messages, count - 1)), "openai_chat"))
+
+
+def _ended(raws: Sequence[bytes]) -> bytes:
+    last = msgspec.json.encode({"role": "user", "content": f"Now the {MARK} one."})
+    return b"[%s]" % b",".join([*raws, last])
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """The ways side by side: for each its rounds, in the order of the ways."""
+
+    ways: list[Way]
+    rounds: list[list[Inserted]]
+
+    def taken(self, at: int) -> list[Inserted]:
+        """The rounds of one way."""
+        return [done[at] for done in self.rounds]
+
+    def faster(self, at: int, of: Callable[[Took], float]) -> list[float]:
+        """How many times as long Hermes takes for the same, in each round."""
+        hermes = next(
+            index
+            for index, way in enumerate(self.ways)
+            if isinstance(way, ByHermes) and way.at_once == self.ways[at].at_once
+        )
+        return [of(done[hermes].whole) / of(done[at].whole) for done in self.rounds]
+
+
+def compare(messages: Messages, place: Place, rounds: int) -> Compared:
+    """Put the messages into Hermes' store and into ours by every way."""
+    count = len(messages)
+    with HermesStore(messages) as hermes, HermesStore(messages) as other:
+        ways: list[Way] = [
+            ByHermes(hermes, count),
+            ByStore(messages),
+            BySession(messages),
+            ByHermes(other, count, at_once=True),
+            ByStore(messages, at_once=True),
+            BySession(messages, at_once=True),
+        ]
+        done = [insert(ways, count, place.folder) for _ in range(rounds)]
+        return Compared(ways=ways, rounds=done)
+
+
+def wall(took: Took) -> float:
+    return took.wall
+
+
+def cpu(took: Took) -> float:
+    return took.cpu
+
+
+def table(compared: Compared, title: str) -> list[str]:
+    """Return a comparison as Markdown."""
+    lines = [
+        f"**{title}**",
+        "",
+        "| | messages/s | Hermes ÷ this | CPU time | Hermes ÷ this | file |",
+        "|---|---|---|---|---|---|",
+    ]
+    for at, way in enumerate(compared.ways):
+        taken = compared.taken(at)
+        seconds = median(each.whole.wall for each in taken)
+        worked = median(each.whole.cpu for each in taken)
+        lines.append(
+            f"| {way.name} | {COUNT / seconds:,.0f} | {spread(compared.faster(at, wall))} | {worked:.1f} s | "
+            f"{spread(compared.faster(at, cpu))} | {taken[0].size / 1e6:.0f} MB |"
+        )
+    return [*lines, ""]
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """Return the median, and the lowest and highest where they differ."""
+    low, mid, high = (f"{ratio:.1f}" for ratio in (min(ratios), median(ratios), max(ratios)))
+    return mid if low == high else f"{mid} ({low}–{high})"
+
+
+def insertion() -> list[str]:
+    """Print Hermes' store beside ours; return what missed its bound."""
+    missed: list[str] = []
+    named = [("generated", generated)] + ([("recorded", recorded)] if CANONICAL.is_dir() else [])
+    for name, make in named:
+        raw = make()
+        for place in PLACES:
+            if not place.folder.is_dir():
+                continue
+            rounds = place.rounds if name == "generated" else max(1, place.rounds // 2)
+            compared = compare(msgspec.json.decode(raw), place, rounds)
+            title = f"{COUNT:,} {name} messages of {len(raw) / 1e6:.1f} MB, {place.name}"
+            print("\n".join([*table(compared, title), linear(compared), as_used(compared), ""]), flush=True)
+            missed += bounds(compared, title, place)
+    return missed
+
+
+def bounds(compared: Compared, title: str, place: Place) -> Iterable[str]:
+    """Yield what misses its bound: the work of the store beside that of Hermes' store."""
+    for at, way in enumerate(compared.ways):
+        if isinstance(way, ByStore) and (place.is_bounded or way.at_once):
+            faster = median(compared.faster(at, cpu))
+            if faster < FASTER:
+                yield f"{way.name}: {faster:.2f} times as fast as Hermes, {title}"
+
+
+def as_used(compared: Compared) -> str:
+    """Say how a list is added by a session, and by Hermes, which has one way to add to a session."""
+    (one_by_one, *_), (*_, session) = compared.ways, compared.ways
+    ratios = [wall(first.whole) / wall(last.whole) for first, *_, last in compared.rounds]
+    return f"{session.name} takes the list {spread(ratios)} times as fast as {one_by_one.name} for each."
+
+
+def linear(compared: Compared) -> str:
+    """Say how the time for one message grows from the first thousand to all."""
+    told = [
+        f"{way.name} {growth(compared.taken(at)):.2f}"
+        for at, way in enumerate(compared.ways)
+        if not way.at_once
+    ]
+    return f"CPU time of one message, of {COUNT:,} ÷ of the first {FIRST:,}: {', '.join(told)}."
+
+
+def growth(taken: Sequence[Inserted]) -> float:
+    """Return how many times as long one message takes on the average of all as among the first thousand."""
+    return median((each.whole.cpu / COUNT) / (each.first(FIRST).cpu / FIRST) for each in taken)
+
+
+class Indexed(Struct, frozen=True, kw_only=True):
+    """How much a file holds, read without the library."""
+
+    contents: int
+    rows: int
+    index_bytes: int
+
+    @staticmethod
+    def in_file(path: Path) -> "Indexed":
+        """Look into a store's file."""
+        with closing(sqlite3.connect(path)) as connection:
+            (contents,) = connection.execute("SELECT count(*) FROM contents").fetchone()
+            (rows,) = connection.execute("SELECT count(*) FROM search_docsize").fetchone()
+            (size,) = connection.execute("SELECT sum(length(block)) FROM search_data").fetchone()
+        return Indexed(contents=contents, rows=rows, index_bytes=size)
+
+
+def again() -> list[str]:
+    """Print what the same messages cost in a second session of one store; return what missed its bound."""
+    way = ByStore(msgspec.json.decode(generated()))
+    folder = MEMORY if MEMORY.is_dir() else DISK
+    with tempfile.TemporaryDirectory(dir=folder, prefix="lowwater-bench-") as inside:
+        path = Path(inside) / "twice.db"
+        way.open(path)
+        once = way.insert(0, COUNT)
+        way.index()
+        first = Indexed.in_file(path)
+        way.begin("again")
+        twice = way.insert(0, COUNT)
+        way.index()
+        second = Indexed.in_file(path)
+        way.close()
+    print(
+        f"The same {COUNT:,} messages in a second session: {twice.cpu / once.cpu:.2f} of the time; contents "
+        f"{first.contents:,} → {second.contents:,}, messages in the index {first.rows:,} → {second.rows:,}, its bytes "
+        f"{first.index_bytes:,} → {second.index_bytes:,}.\n",
+        flush=True,
+    )
+    return [] if first == second else ["unchanged text was indexed again"]
+
+
+def turns() -> list[str]:
+    """Print one turn on short and long histories, and one compaction; return what missed its bound."""
+    missed: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="lowwater-bench-") as folder:
+        histories = [long_sessions.build(length, Path(folder)) for length in long_sessions.LENGTHS]
+        taken = long_sessions.turns(histories, rounds=30)
+        shortest = taken[0].usual
+        print("| history | file | one turn, wall | CPU | ÷ shortest, wall | CPU | first turn, CPU |")
+        print("|---|---|---|---|---|---|---|")
+        for each in taken:
+            usual = each.usual
+            print(
+                f"| {each.history.length:,} messages | {each.history.path.stat().st_size / 1e6:.0f} MB | "
+                f"{usual.wall * 1e3:.0f} ms | {usual.cpu * 1e3:.1f} ms | {usual.wall / shortest.wall:.2f} | "
+                f"{usual.cpu / shortest.cpu:.2f} | {each.first.cpu * 1e3:.1f} ms |"
+            )
+            if usual.cpu > FLAT * shortest.cpu:
+                missed.append(
+                    f"a turn after {each.history.length:,} messages takes more than {FLAT:g} times as long"
+                )
+        done = long_sessions.commits(histories[-1], rounds=50)
+    ratio = done.compaction.cpu / done.message.cpu
+    print(
+        f"\nCommitting a compaction of {done.stood_for:,} messages takes {done.compaction.wall / done.message.wall:.2f} "
+        f"times the wall time and {ratio:.2f} times the CPU time of committing one message "
+        f"({done.message.wall * 1e3:.1f} ms, {done.message.cpu * 1e3:.2f} ms).",
+        flush=True,
+    )
+    if ratio > FLAT:
+        missed.append(f"a compaction commits in more than {FLAT:g} times the time of a message")
+    return missed
+
+
+PARTS = {"insertion": insertion, "again": again, "turns": turns}
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    missed: list[str] = []
+    for name in arguments or PARTS:
+        try:
+            missed += PARTS[name]()
+        except Unavailable as reason:
+            print(f"Hermes is not compared: {reason}\n")
+    print("\n".join(f"MISSED: {bound}" for bound in missed))
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
