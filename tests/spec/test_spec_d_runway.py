@@ -258,4 +258,4 @@ def test_d_compression_count_counts_prune_only_events_too(opened, loop) -> None:
     session.prepare()
     status = session.status()
     assert (status.last_mode, status.compaction_count, status.totals.prunes) == ("prune", 1, 1)
-    assert "1 compactions, the last by prune" in str(status)
+    assert "1 compaction, the last by prune" in str(status)

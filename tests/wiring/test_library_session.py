@@ -152,7 +152,7 @@ def test_explain_and_status_speak_before_and_after_the_first_turn() -> None:
     assert isinstance(session.decision, Keep)
     assert "below the threshold" in session.explain()
     assert str(session.status()).startswith("mine · gpt-4o · runway\n")
-    assert "1 compactions, the last by summary" in str(session.status())
+    assert "1 compaction, the last by summary" in str(session.status())
 
 
 def test_usage_calibrates_what_the_next_prompt_is_believed_to_be() -> None:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lowwater.account.changed_parts import PartChange
 from lowwater.account.difference import Change, Difference, Size
+from lowwater.values.counted import counted
 from lowwater.values.entries import Numbers
 
 _MOST_SPANS = 3
@@ -79,9 +80,9 @@ def _line(change: Change, *, full: bool) -> _Line:
 def _about(change: Change) -> str:
     """Say what the sizes do not: which parts, or how many items became how many."""
     if change.kind in {"appended", "dropped"}:
-        return _counted(change.messages, "message")
+        return counted(change.messages, "message")
     if change.kind == "summarised" or not change.parts or not change.parts[0].path:
-        return f"{_counted(change.before.items, 'item')} → {_counted(change.after.items, 'item')}"
+        return f"{counted(change.before.items, 'item')} → {counted(change.after.items, 'item')}"
     return ", ".join(dict.fromkeys(f"{part.what}{'' if part.now else ' dropped'}" for part in change.parts))
 
 
@@ -115,11 +116,7 @@ def _which(numbers: Sequence[Numbers]) -> str:
 
 
 def _amount(size: Size) -> str:
-    return f"{_counted(size.items, 'item')}, {_counted(size.tokens, 'token')}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(size.items, 'item')}, {counted(size.tokens, 'token')}"
 
 
 def _signed(number: int) -> str:

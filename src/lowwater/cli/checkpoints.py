@@ -10,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.kept_session import find_session, open_kept
-from lowwater.cli.kept_words import ago, counted, moment, on_one_line
+from lowwater.cli.kept_words import ago, moment, on_one_line
 from lowwater.cli.plots import bar
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.engine.rewinding import Checkpoint
 from lowwater.errors import BadInput
+from lowwater.values.counted import counted
 from lowwater.wiring.session import Session
 
 

@@ -13,9 +13,10 @@ from lowwater.account.repayment import Repayment
 from lowwater.account.summarizing import Summarizing
 from lowwater.cli.cadence_page import cadence_table, net
 from lowwater.cli.efficiency_words import repaid_said
-from lowwater.cli.kept_words import amount, counted, day, figure, on_one_line, share
+from lowwater.cli.kept_words import amount, day, figure, on_one_line, share
 from lowwater.cli.model_words import short
 from lowwater.cli.plots import bar
+from lowwater.values.counted import counted
 
 _WIDE = 105
 _IN_ALL = "in all"

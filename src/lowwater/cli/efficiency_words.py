@@ -2,7 +2,8 @@
 
 from lowwater.account.figures import Figures
 from lowwater.account.repayment import Repayment
-from lowwater.cli.kept_words import amount, counted
+from lowwater.cli.kept_words import amount
+from lowwater.values.counted import counted
 
 
 def costs_said(of: Figures) -> str:

@@ -53,11 +53,6 @@ def share(part: float | None) -> str:
     return "–" if part is None else f"{part:.0%}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 turn`, `2 turns`."""
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
-
-
 def span(seconds: float) -> str:
     """Return a length of time in one unit: 45 s, 12 min, 7 h, 9 days."""
     seconds = max(0.0, seconds)

@@ -6,10 +6,11 @@ from msgspec import Struct
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.cli.kept_words import counted, fitted, on_one_line, printable
+from lowwater.cli.kept_words import fitted, on_one_line, printable
 from lowwater.engine.recall import Child, Expansion, Recalled, Told
 from lowwater.engine.recall.handles import names_messages
 from lowwater.engine.recall.matching import first_line, words_in
+from lowwater.values.counted import counted
 
 _INDENT = (0, 0, 0, 4)
 _WHO = 26

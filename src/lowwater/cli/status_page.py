@@ -13,8 +13,9 @@ from lowwater.account.timeline import turns_before
 from lowwater.cli.cache_words import cache_state
 from lowwater.cli.cadence_page import LABEL, cadence_table, grid, net
 from lowwater.cli.efficiency_words import costs_said, payback_said
-from lowwater.cli.kept_words import ago, amount, counted, on_one_line, share
+from lowwater.cli.kept_words import ago, amount, on_one_line, share
 from lowwater.cli.plots import Course, draw_course
+from lowwater.values.counted import counted
 from lowwater.values.events import Compaction
 from lowwater.values.model import Model
 from lowwater.values.stored import Account

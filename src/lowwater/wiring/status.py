@@ -6,6 +6,7 @@ from lowwater.assemble.marks import Marks
 from lowwater.decide.money import money
 from lowwater.decide.warnings import Level, level_of
 from lowwater.engine.state import State, Totals
+from lowwater.values.counted import counted
 from lowwater.values.limits import Limits
 from lowwater.values.settings import WarningLevels
 
@@ -39,9 +40,9 @@ class Status(Struct, frozen=True, kw_only=True):
             f"prompt {self.prompt:,} of {self.threshold:,} tokens to the threshold ({percent:.0f} %), "
             + (f"level {self.level}, " if self.level else "")
             + f"wall {self.wall:,}, context {self.context:,}",
-            f"view {self.messages:,} of {self.history:,} messages; {self.compaction_count} compactions"
+            f"view {self.messages:,} of {self.history:,} messages; {counted(self.compaction_count, 'compaction')}"
             + (f", the last by {self.last_mode}" if self.last_mode else "")
-            + f"; {used.reclaimed:,} tokens reclaimed, {used.summaries} summaries",
+            + f"; {used.reclaimed:,} tokens reclaimed, {counted(used.summaries, 'summary')}",
             f"prompt caching: {self.caching}",
         ]
         if used.turns or used.summary_cost != 0:
@@ -50,7 +51,7 @@ class Status(Struct, frozen=True, kw_only=True):
             cached = used.cache_read / used.prompt if used.prompt else 0
             off = used.misjudged / used.prompt if used.prompt else 0
             lines.append(
-                f"{used.turns:,} turns, {used.prompt:,} prompt tokens ({cached:.0%} read from cache, foreseen within "
+                f"{counted(used.turns, 'turn')}, {used.prompt:,} prompt tokens ({cached:.0%} read from cache, foreseen within "
                 f"{off:.1%}), {used.output:,} output"
             )
         return "\n".join(lines)

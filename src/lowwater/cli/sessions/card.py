@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.account.cadence import Cadence
-from lowwater.cli.kept_words import ago, amount, counted, figure, moment, on_one_line, printable
+from lowwater.cli.kept_words import ago, amount, figure, moment, on_one_line, printable
 from lowwater.cli.sessions.costs import Costs
+from lowwater.values.counted import counted
 from lowwater.values.stored import About
 
 _LINES = 6

@@ -10,12 +10,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lowwater.cli.kept_words import ago, counted, moment, on_one_line, read_since
+from lowwater.cli.kept_words import ago, moment, on_one_line, read_since
 from lowwater.cli.sessions.flags import AsJson, Yes
 from lowwater.cli.sessions.named import exactly_named
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput
 from lowwater.ports import Store
+from lowwater.values.counted import counted
 from lowwater.values.stored import Listed
 
 _NAMED = 10

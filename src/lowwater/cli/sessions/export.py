@@ -13,13 +13,14 @@ from msgspec import Raw, Struct
 
 from lowwater.assemble.legal import mend
 from lowwater.cli.failing import say
-from lowwater.cli.kept_words import counted, on_one_line
+from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.sessions.flags import AsJson, Redact, redacts
 from lowwater.cli.sessions.named import ledger_of, named
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, UnreadableFile
 from lowwater.ingest.reconcile import branch_of
 from lowwater.ports import Store
+from lowwater.values.counted import counted
 from lowwater.values.message import Message
 from lowwater.values.secrets import conceal_message
 from lowwater.wire.concealing import conceal_session
