@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from lowwater.compact.summary.asking import constraints_in
 from lowwater.compact.summary.naming import Named, Naming
 from lowwater.compact.summary.phrases import clip, flat, key_words, words
-from lowwater.compact.summary.privacy import concealed
 from lowwater.compact.summary.story import Step, Story, story_of
 from lowwater.compact.summary.template import Section, parse
 from lowwater.compact.summary.trouble import compared, errors_in
-from lowwater.values.secrets import has_concealed
+from lowwater.values.secrets import conceal
 from lowwater.values.summaries import Critical, SummaryRequest
 
 _ASK_READ = 300
@@ -35,11 +34,11 @@ def critical_references(request: SummaryRequest) -> tuple[Critical, ...]:
     That is what the user asked and forbade, error lines, and the paths, ids and values the assistant itself named; of a
     previous summary, what it says of constraints and files. Whatever holds a secret need not be said.
     """
-    if not request.redact:
-        return references_of(story_of(request), request.previous)
-    read = concealed(request)
-    every = references_of(story_of(read), read.previous)
-    return tuple(reference for reference in every if not has_concealed(reference.text))
+    every = references_of(story_of(request), request.previous)
+    together = "\n".join(reference.text for reference in every)
+    if not request.redact or conceal(together) is together:
+        return every
+    return tuple(reference for reference in every if conceal(reference.text) is reference.text)
 
 
 def references_of(story: Story, previous: str = "") -> tuple[Critical, ...]:
