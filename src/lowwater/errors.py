@@ -12,6 +12,7 @@ LowwaterError
 ├── IllegalView              what would be sent breaks the provider's rules
 ├── StoreFailed              a store cannot do what was asked
 │   ├── StaleLedger          the session has moved on since it was read; carries the version it has now
+│   ├── DeletedSession       a session that was open here is gone from its store
 │   ├── UnusableStore        a store cannot be opened, read or written: no right, no room, locked, closed
 │   ├── DamagedStore         something stored cannot be read; carries the session and where it broke
 │   └── NewerSchema          a newer Lowwater wrote the store
@@ -90,6 +91,10 @@ class StaleLedger(StoreFailed):
 
 def _stale_ledger(session: str, expected: int, found: int) -> StaleLedger:
     return StaleLedger(session, expected=expected, found=found)
+
+
+class DeletedSession(StoreFailed):
+    """A session that was open here was deleted elsewhere; it is not begun anew unless that is asked for."""
 
 
 class UnusableStore(StoreFailed):

@@ -111,7 +111,7 @@ def check(found: Figures, db: sqlite3.Connection) -> None:
     if missing or (gains is None and turns):
         assert found.net is None
     else:
-        assert found.net == (gains or 0) - (summaries or 0) - (rewriting or 0)
+        assert found.net == (gains or 0) - (summaries or 0)
 
 
 @given(accounts())

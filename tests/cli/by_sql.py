@@ -48,4 +48,4 @@ def check(found: dict[str, Any], sql: sqlite3.Connection, begin: float = 0.0) ->
     if found["model"]:
         assert found["sessions"] == sessions
     if found["net"] is not None:
-        assert found["net"] == gain - summaries - found["rewriting_cost"]
+        assert found["net"] == gain - summaries

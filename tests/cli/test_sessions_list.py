@@ -117,7 +117,8 @@ def test_limit_and_source_choose(made: Path) -> None:
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
     assert "No session is kept here yet" in sessions(tmp_path / "new.db").output
     assert told(tmp_path / "new.db") == {"total": 0, "sessions": []}
-    assert "no session is kept here yet" in error_of(sessions(tmp_path / "new.db", "show", "any"))
+    assert "no session is kept yet" in error_of(sessions(tmp_path / "new.db", "show", "any"))
+    assert not (tmp_path / "new.db").exists()
 
 
 def test_a_damaged_record_costs_one_session_its_cost_and_no_more(tmp_path: Path) -> None:

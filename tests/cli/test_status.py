@@ -24,9 +24,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_page_has_window_cache_costs_plot_efficiency_and_cadence(store: Path, columns: int) -> None:
     page = shown(store, "status", NAME, columns=columns)
-    assert page.startswith(f"{NAME} · {MODEL} · rent-or-buy\nRefactor the auth module · from cli · opened ")
+    assert page.startswith(f"{NAME} · {MODEL} · threshold\nRefactor the auth module · from cli · opened ")
     for words in (
-        "window    █", "┃ threshold and wall", "% of the threshold", "of 64 messages", "on, 5m; cold: the last call was",
+        "window    █", "╎ threshold 100,000   ┃ wall 184,000", "% of the threshold", "of 64 messages", "on, 5m; cold: the last call was",
         f"turns     {TURNS} with", "% read from cache", "for calls", "prompt at each turn", "▲", "turn 1", "efficiency",
         "passes    2,", "saved ", "summaries $", "net ", "payback ", "cadence", "compactions per 100 turns   12.5",
         "turns between them          8.0", "summary calls", "tokens reclaimed by each", "prompt + summary tokens",
@@ -89,7 +89,7 @@ def test_an_unknown_name_is_one_sentence_with_a_proposal(store: Path) -> None:
 
 def test_an_empty_store_is_one_sentence(tmp_path: Path) -> None:
     for args in (["status"], ["status", "--all"], ["status", "x"], ["efficiency"]):
-        assert refused(tmp_path / "none.db", *args).startswith("no session is kept here yet")
+        assert refused(tmp_path / "none.db", *args).startswith("no session is kept yet: there is no file")
 
 
 def test_a_name_and_all_together_are_refused(store: Path) -> None:

@@ -47,7 +47,18 @@ def response(usage: Usage | None = OWN, **fields: object) -> Response:
 
 def calling(at: float, layout: Layout = LAYOUT, state: State = STATE) -> State:
     expected = expected_usage(state.belief, layout, state.model, at)
-    return replace(state, call=Call(at=at, layout=layout, expected=expected, outside=0))
+    call = Call(
+        at=at,
+        layout=layout,
+        expected=expected,
+        outside=0,
+        model=state.model,
+        counted=layout.total,
+        removed=0,
+        removed_before=0,
+        bought=0,
+    )
+    return replace(state, call=call)
 
 
 def test_every_call_that_was_billed_counts_at_the_price_of_its_own_size() -> None:

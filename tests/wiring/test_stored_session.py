@@ -6,19 +6,26 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
+from lowwater.compact.summary import extract
+from lowwater.economics.bill import cost_of
 from lowwater.engine.carried import LOCAL, pack, unpack
 from lowwater.engine.state import State
-from lowwater.errors import UnusableStore
-from lowwater.testing.fakes import ScriptedClock
+from lowwater.errors import BadInput, DeletedSession, UnusableStore
+from lowwater.load.registry import load_registry
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.ports import Store
+from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
 from lowwater.testing.playing import as_completion, exchanges
 from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction, Skip
 from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
@@ -40,8 +47,7 @@ def play(session: Session, messages: list[Any], clock: ScriptedClock) -> None:
         session.append(list(exchange.new))
         session.prepare()
         if exchange.answer is not None:
-            used = session.expected_usage()
-            billed = Usage(uncached=used.prompt - used.cache_read, cache_read=used.cache_read, output=50)
+            billed = replace(session.expected_usage(), output=50)
             session.record(as_completion(exchange.answer, billed))
 
 
@@ -110,7 +116,21 @@ def test_turns_and_events_are_in_the_accounts(path: Path) -> None:
     assert {record.removed for record in account.records if record.at < first} == {0}
     later = [record for record in account.records if record.at > first]
     assert all(r.removed > 0 and r.untouched is not None and r.cost is not None for r in later)
-    assert all((r.untouched or 0) > (r.cost or 0) for r in later)
+
+
+def test_untouched_is_what_the_session_costs_when_nothing_is_compacted(path: Path) -> None:
+    clocks = ScriptedClock(1_000.0), ScriptedClock(1_000.0)
+    compacted, never = (
+        library(path, clock=clocks[0]),
+        library(path.with_name("never.db"), clock=clocks[1], policy="never", settings=Settings()),
+    )
+    play(compacted.session("s"), MESSAGES, clocks[0])
+    play(never.session("s"), MESSAGES, clocks[1])
+    (account,), (whole,) = compacted.store.accounts(), never.store.accounts()
+    assert compacted.session("s").status().compaction_count > 3
+    told = sum(record.untouched or 0 for record in account.records)
+    real = sum(record.cost or 0 for record in whole.records)
+    assert told == pytest.approx(real, rel=0.03)
 
 
 def test_two_libraries_at_once_lose_nothing(path: Path) -> None:
@@ -143,13 +163,192 @@ def test_many_threads_with_a_library_each_lose_nothing(path: Path) -> None:
     assert len(texts) == 24
 
 
-def test_a_session_deleted_meanwhile_begins_anew(path: Path) -> None:
-    lowwater = library(path)
-    session = lowwater.session("s")
+def test_a_session_deleted_meanwhile_is_not_begun_anew_by_itself(path: Path) -> None:
+    session = library(path).session("s")
     session.append({"role": "user", "content": "gone"})
     library(path).store.delete("s")
+    for _ in range(2):
+        with pytest.raises(DeletedSession, match="deleted meanwhile"):
+            session.append({"role": "user", "content": "lost?"})
+    session.refresh(anew=True)
     session.append({"role": "user", "content": "new"})
     assert [message["content"] for message in library(path).session("s").history()] == ["new"]
+
+
+def test_one_deleted_and_begun_again_by_another_process_is_followed(path: Path) -> None:
+    session = library(path).session("s")
+    session.append(MESSAGES[:9])
+    other = library(path)
+    other.store.delete("s")
+    other.session("s").append({"role": "user", "content": "theirs"})
+    session.prepare()
+    assert [message["content"] for message in session.history()] == ["theirs"]
+
+
+class Failing:
+    """A store that fails when it is asked for messages, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.fails = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("messages", "entries") and self.fails:
+            self.fails = False
+            raise UnusableStore("the disk is gone for a moment")
+        return getattr(self._store, name)
+
+
+def test_a_store_that_fails_while_catching_up_costs_no_message(path: Path) -> None:
+    first = library(path).session("s")
+    first.append(MESSAGES[:40])
+    first.compress()
+    first.checkpoint("c")
+    first.append(MESSAGES[40:60])
+    first.compress()
+    failing = Failing(library(path).store)
+    session = Lowwater(model="gpt-6.1-sol", settings=SETTINGS, store=cast("Store", failing)).session("s")
+    other = library(path).session("s")
+    other.rewind("c")
+    other.append({"role": "assistant", "content": "from the other"})
+    failing.fails = True
+    with pytest.raises(UnusableStore):
+        session.append({"role": "user", "content": "1"})
+    session.append({"role": "user", "content": "2"})
+    told = [message["content"] for message in library(path).session("s").history()[-2:]]
+    assert told == ["from the other", "2"]
+    assert session.view() == library(path).session("s").view()
+
+
+@pytest.mark.parametrize("how", ["edits", "rewinds", "rewinds that discard"])
+def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None:
+    session = library(path).session("s")
+    session.append(MESSAGES[:5])
+    session.checkpoint("c")
+    said: list[Any] = []
+    for number in range(300):
+        user = {"role": "user", "content": f"question {number}"}
+        if how == "edits":
+            session.take_in([*MESSAGES[:5], *said, {"role": "user", "content": f"reminder {number}"}])
+            said.append(user)
+        else:
+            session.append(user)
+            session.rewind("c", discard_later=how == "rewinds that discard")
+    again = library(path).session("s")
+    assert again.view() == session.view()
+    assert again.ledger.view.whole == session.ledger.view.whole
+
+
+def test_a_last_message_that_changes_every_turn_undoes_no_compaction() -> None:
+    session = Lowwater(model="gpt-6.1-sol", settings=SETTINGS, policy="threshold").session()
+    history: list[Any] = list(MESSAGES[:-1])
+    for number in range(5):
+        reminder = {"role": "user", "content": f"<env>{number}</env>"}
+        session.prepare([*history, reminder])
+        texts = json.dumps(session.view())
+        assert f"<env>{number}</env>" in texts
+        assert f"<env>{number - 1}</env>" not in texts
+        history += [{"role": "user", "content": f"go on {number}"}, {"role": "assistant", "content": "Yes."}]
+    assert session.status().compaction_count == 1
+    names = [point.name for point in session.checkpoints()]
+    assert [name for name in names if "compaction" in name] == ["before-compaction-1"]
+
+
+def test_an_answer_is_booked_by_the_call_it_belongs_to(path: Path) -> None:
+    one, other = library(path).session("s"), library(path, model="claude-opus-5-5").session("s")
+    one.append({"role": "user", "content": "hello"})
+    request = one.prepare()
+    other.refresh()
+    other.append({"role": "user", "content": "word " * 20_000})
+    other.prepare()
+    one.record(
+        as_completion({"role": "assistant", "content": "yes"}, Usage(uncached=request.tokens, output=5))
+    )
+    (account,) = library(path).store.accounts()
+    (record,) = account.records
+    assert record.model == "gpt-6.1-sol"
+    other.refresh()
+    assert other.prepare().tokens > 19_000
+
+
+class Appending:
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.told = 0
+
+    def on_pre_compress(self, messages: Any, /) -> None:
+        self.told += 1
+        assert self.session is not None
+        self.session.append({"role": "user", "content": "remember this"})
+        self.session.prepare()
+
+
+def test_a_hook_may_change_the_session_it_is_told_of() -> None:
+    hook = Appending()
+    session = Lowwater(model="gpt-6.1-sol", settings=SETTINGS, hooks=[hook]).session()
+    hook.session = session
+    session.append(MESSAGES)
+    session.compress()
+    assert session.status().compaction_count == 1
+    assert hook.told == 1
+    assert session.history()[-1]["content"] == "remember this"
+
+
+def test_a_summary_paid_for_in_vain_is_booked(path: Path) -> None:
+    other = library(path)
+
+    def meddling(request: SummaryRequest) -> Written:
+        other.session("s", as_left=True).append({"role": "user", "content": "meanwhile"})
+        usage = Usage(uncached=1_000_000, output=1_000)
+        return Written(
+            text=extract(request, tokenizer_for("o200k")), by="m", model="gpt-6.1-sol", usage=usage
+        )
+
+    writer = ScriptedSummarizer(*[meddling] * 3)
+    session = library(path, summarizer=writer).session("s")
+    session.append(MESSAGES)
+    event = session.compress()
+    assert event is not None
+    each = cost_of(Usage(uncached=1_000_000, output=1_000), load_registry().find("gpt-6.1-sol"))
+    assert each is not None
+    assert session.status().totals.summary_cost == event.cost == 3 * each
+
+
+def test_thinking_or_refreshing_in_between_costs_no_turn(path: Path) -> None:
+    asked = 0
+
+    def counting(request: SummaryRequest) -> Written:
+        nonlocal asked
+        asked += 1
+        session.deliberate()
+        session.refresh()
+        return Written(text=extract(request, tokenizer_for("o200k")), by="m")
+
+    session = library(path, summarizer=ScriptedSummarizer(*[counting] * 3)).session("s")
+    session.append(MESSAGES)
+    assert session.compress() is not None
+    assert asked == 1
+
+
+def test_what_two_tell_of_a_session_is_both_kept(path: Path) -> None:
+    one, other = library(path).session("s"), library(path).session("s")
+    one.append(MESSAGES[:3])
+    other.refresh()
+    other.describe(title="T")
+    one.describe(source="web")
+    assert (one.about.title, one.about.source) == ("T", "web")
+
+
+def test_a_name_that_lowwater_gives_itself_cannot_be_given(path: Path) -> None:
+    session = library(path).session("s")
+    session.append(MESSAGES[:3])
+    with pytest.raises(BadInput, match="its own"):
+        session.checkpoint("before-compaction-1")
+    with pytest.raises(BadInput, match="position 99"):
+        session.rewind(99)
+    for name in ("", " "):
+        with pytest.raises(BadInput, match="needs a name"):
+            library(path).session(name)
 
 
 def test_thinking_about_it_writes_nothing(path: Path) -> None:
@@ -216,7 +415,19 @@ def test_a_split_ends_the_session_and_the_child_goes_on(path: Path) -> None:
     assert {each.name: each.about for each in lowwater.store.sessions()}[
         grandchild
     ].title == "Refactor auth #3"
-    assert library(path).session("refactor").view() == view
+    assert library(path).session("refactor", as_left=True).view() == view
+    assert library(path).session("refactor").name == grandchild
+
+
+def test_a_session_that_another_process_split_is_followed(path: Path) -> None:
+    one, other = library(path).session("s", title="Fix issue #42"), library(path).session("s")
+    one.append(MESSAGES[:9])
+    other.refresh()
+    child = other.split()
+    assert other.about.title == "Fix issue #42 #2"
+    one.append({"role": "user", "content": "go on"})
+    assert one.name == child
+    assert [m["content"] for m in library(path).session("s").history()[-1:]] == ["go on"]
 
 
 def test_with_the_setting_each_compaction_splits(path: Path) -> None:

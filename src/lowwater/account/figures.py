@@ -32,7 +32,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     """The tokens by which that was off, either way, as a share of the prompts of these turns."""
     cost: int | None
     untouched: int | None
-    """What the turns would have cost with all that was removed in their prompts; rewriting, which they did cost, is still in it."""
+    """What the turns would have cost had nothing ever been compacted."""
     passes: int
     """Compactions that were committed."""
     unpriced_passes: int
@@ -48,7 +48,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     compaction_cost: int | None
     """Summaries and rewriting together."""
     net: int | None
-    """What was saved in the end: `untouched` less `cost`, less the compaction cost, which a session untouched has not."""
+    """What was saved in the end: `untouched` less `cost`, in which rewriting is, and less summaries."""
     score: float | None
     """The mean share of critical references that summaries kept."""
 
@@ -137,5 +137,4 @@ def _net(gathered: Gathered) -> int | None:
     )
     if gains is None or _unpriced(gathered.paybacks):
         return None
-    summaries = sum(event.cost or 0 for event in gathered.events)
-    return gains - summaries - sum(payback.rewriting or 0 for payback in gathered.paybacks)
+    return gains - sum(event.cost or 0 for event in gathered.events)

@@ -34,9 +34,13 @@ def newest_session(store: Store) -> Listed:
 
 
 def open_kept(store: Store, listed: Listed, settings: Settings | None = None) -> Session:
-    """Return a kept session as it was left, on the model it had last."""
-    library = Lowwater(model=listed.model or DEFAULT_MODEL, store=store, settings=settings)
-    return library.session(listed.name, as_left=True)
+    """Return a kept session as it was left: on the model it had last, and with its policy unless another is set."""
+    chosen, model = settings or Settings(), listed.model or DEFAULT_MODEL
+    session = Lowwater(model=model, store=store, settings=chosen).session(listed.name, as_left=True)
+    left, is_set = session.left_with, chosen.compression.policy != Settings().compression.policy
+    if not left or is_set or left == chosen.compression.policy:
+        return session
+    return Lowwater(model=model, store=store, settings=chosen, policy=left).session(listed.name, as_left=True)
 
 
 def all_accounts(store: Store) -> list[Account]:

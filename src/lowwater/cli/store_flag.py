@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lowwater.errors import BadInput
 from lowwater.ports import Store
 from lowwater.wiring import stores
 
@@ -21,8 +22,23 @@ StoreAddress = Annotated[
 
 
 @contextmanager
-def opened_store(address: str = "", *, redact: bool = True) -> Iterator[Store]:
-    """Open the store at an address, or the default one, and close it again; `redact` keeps secrets out of its index."""
+def opened_store(
+    address: str = "", *, redact: bool = True, creates: bool = False, is_needed: bool = True
+) -> Iterator[Store]:
+    """Open the store at an address, or the default one, and close it again; `redact` keeps secrets out of its index.
+
+    A file that is not there is only made by a command that `creates` something in it; for one that it is not needed by, it is
+    an empty store.
+    """
+    place = address.strip() or stores.default_address()
+    file = stores.file_at(place)
+    if not creates and file is not None and not file.exists():
+        if not is_needed:
+            yield stores.opened_store(stores.FORGETFUL)
+            return
+        raise BadInput(
+            f"no session is kept yet: there is no file {file}; --store or LOWWATER_STORE name another place"
+        )
     store = stores.opened_store(address.strip() or None, redact=redact)
     try:
         yield store

@@ -7,35 +7,40 @@ from lowwater.economics.purchase import price_of
 from lowwater.engine.billing import cost_of_answer
 from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
 from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
+from lowwater.engine.state import Call, State
 from lowwater.values.events import Compaction
 from lowwater.values.model import TOKENS_PER_PRICE
 from lowwater.values.response import Response
-from lowwater.values.situation import scaled
 from lowwater.values.turn_record import TurnRecord
 from lowwater.values.usage import Usage
 
 
 def turn_record(state: State, response: Response, at: float) -> TurnRecord:
     """Return the record of a turn that was just answered; `state` is the session before it learned from the answer."""
-    view, call, used = state.ledger.view, state.call, response.usage
-    removed = scaled(view.whole - view.tokens, state.scale)
+    call, used = state.call, response.usage
     cost = cost_of_answer(state, response)
-    untouched = None
-    if cost is not None and used is not None:
-        moment = call.at if call else None
-        own, whole = cost_of(used, state.model, moment), cost_of(_with(used, removed), state.model, moment)
-        untouched = None if own is None or whole is None else cost + whole - own
     return TurnRecord(
         at=at,
-        model=state.model.name,
+        model=call.model.name if call else state.model.name,
         usage=used,
         expected=call.expected if call else None,
         cost=cost,
-        untouched=untouched,
-        removed=removed,
-        decision=state.decision.because.code if state.decision else "",
+        untouched=_untouched(call, used, cost) if call else cost,
+        removed=call.removed if call else 0,
+        decision=call.decision if call else "",
     )
+
+
+def _untouched(call: Call, used: Usage | None, cost: int | None) -> int | None:
+    """Return what a call would have cost had nothing ever been compacted.
+
+    That is without what was bought for it, and with what earlier calls went without carried along.
+    """
+    if used is None or cost is None or call.bought is None:
+        return None
+    own = cost_of(used, call.model, call.at)
+    whole = cost_of(_with(used, call.removed_before), call.model, call.at)
+    return None if own is None or whole is None else cost - call.bought + whole - own
 
 
 def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
@@ -46,8 +51,9 @@ def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
         return event
     hit = hit_after = 0
     if state.belief.boundaries:
-        warm = warmth_of(state, laid_out(state, setup).layout, event.at)
-        hit, hit_after = warm.expected(), warm.expected(max(0, event.after - event.disturbed))
+        laid = laid_out(state, setup)
+        warm = warmth_of(state, laid.layout, event.at)
+        hit, hit_after = warm.expected(), warm.expected(laid.starts()[event.first_changed])
     bought = price_of(
         before,
         after,

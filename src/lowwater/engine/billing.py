@@ -18,7 +18,8 @@ def cost_of_answer(state: State, response: Response) -> int | None:
     """Return what the request under way cost, with the calls the provider made beside it."""
     if response.usage is None or response.prompt <= 0 or not response.list_price:
         return None
-    return cost_of_all(response.calls, state.model, state.call.at if state.call else None)
+    call = state.call
+    return cost_of_all(response.calls, call.model if call else state.model, call.at if call else None)
 
 
 def cost_of_summaries(state: State, result: Result, setup: Setup, work: Work) -> int | None:

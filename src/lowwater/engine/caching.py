@@ -16,6 +16,7 @@ from lowwater.engine.state import Call, State
 from lowwater.values.layout import Layout, Lifetime
 from lowwater.values.message import Message
 from lowwater.values.response import Response
+from lowwater.values.situation import scaled
 
 _REMEMBERED_GAPS = 50
 
@@ -76,7 +77,20 @@ def calling(state: State, setup: Setup, at: float) -> State:
     """Return the session with a call under way."""
     laid = laid_out(state, setup)
     expected = expected_usage(state.belief, laid.layout, state.model, at)
-    call = Call(at=at, layout=laid.layout, expected=expected, outside=state.outside)
+    view = state.ledger.view
+    removed = scaled(view.whole - view.tokens, state.scale)
+    call = Call(
+        at=at,
+        layout=laid.layout,
+        expected=expected,
+        outside=state.outside,
+        model=state.model,
+        counted=state.counted,
+        removed=removed,
+        removed_before=min(state.kept_out, removed),
+        bought=state.bought,
+        decision=state.decision.because.code if state.decision else "",
+    )
     return replace(state, laid=laid, call=call)
 
 
@@ -89,19 +103,21 @@ def answered(state: State, response: Response) -> State:
     after = after_call(
         state.belief,
         call.layout,
-        state.model,
+        call.model,
         call.at,
         reported=response.usage if response.prompt > 0 and response.cache_told else None,
         output_key=key_behind(call.layout, response.message),
         output_tokens=response.usage.output if response.usage else 0,
         miss_reason=response.miss_reason,
     )
-    prices = with_prices(state.model)[0].prices_at(call.layout.total, call.at)
+    prices = with_prices(call.model)[0].prices_at(call.layout.total, call.at)
     meter = state.meter.left_tail(call.outside)
     return replace(
         state,
         call=None,
         called_at=call.at,
+        bought=0,
+        kept_out=call.removed,
         gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
         belief=after.belief,
         misjudged=after.error,

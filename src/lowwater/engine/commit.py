@@ -78,10 +78,18 @@ def commit(
         ledger=ledger,
         past=after_compaction(now, decision, prompt=event.after),
         totals=totals_after(state.totals, event, summaries=result.summaries),
+        bought=_more(state.bought, event),
         last=event,
         noted=outcome.noted,
     )
     return Acted(state=committed, events=(event,))
+
+
+def _more(bought: int | None, event: Compaction) -> int | None:
+    """Return what the next call costs more with this compaction too; its summaries are billed apart."""
+    if bought is None or event.price is None or event.cost is None:
+        return None
+    return bought + event.price - event.cost
 
 
 def keep(state: State, because: Reason, now: Situation) -> Acted:

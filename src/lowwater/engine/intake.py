@@ -67,7 +67,9 @@ def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) ->
     if (system, tools) == (view.system, view.tools):
         return state
     entry = PreambleChanged(at=at, system=system, tools=tools, tokens=setup.size_preamble(system, tools))
-    return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
+    changed = replace(state, ledger=state.ledger.append(entry))
+    # What comes with the first system prompt was thought behind it.
+    return unbind(changed, after=0) if len(view.items) else changed
 
 
 def _entries(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:

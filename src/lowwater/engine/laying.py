@@ -30,6 +30,11 @@ class Laid(Struct, frozen=True, kw_only=True):
     inside: int = 0
     """Tokens of all blocks but the first."""
 
+    def starts(self) -> list[int]:
+        """Return the token position at which each item starts, and where the last one ends."""
+        ends = self.layout.ends
+        return [ends[0], *(ends[last] for last in self.lasts)]
+
 
 def lay_out(
     view: View,

@@ -13,12 +13,14 @@ _MEMORY = 0.2
 
 
 def learn(state: State, response: Response) -> State:
-    """Return the session after an answer; one without usage teaches nothing but that a turn was taken."""
+    """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
     state = replace(state, past=after_turn(state.past))
     state = replace(state, totals=_totals_after(state, response))
-    if response.usage is None or response.prompt <= 0:
+    call = state.call
+    if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
         return state
-    calibration = state.calibration.observe(counted=state.sent or state.counted, reported=response.prompt)
+    counted = call.counted if call else state.sent or state.counted
+    calibration = state.calibration.observe(counted=counted, reported=response.prompt)
     return replace(
         _with_growth(state, response.prompt),
         calibration=calibration,

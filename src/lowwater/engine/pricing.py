@@ -68,8 +68,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
 
     def starts(self) -> list[int]:
         """Return the token position at which each item starts, and where the last one ends."""
-        ends = self.laid.layout.ends
-        return [ends[0], *(ends[last] for last in self.laid.lasts)]
+        return self.laid.starts()
 
     def rent(self, item: Item, tokens: int) -> int:
         """Return what carrying so many tokens of an item has cost since it left the tail."""

@@ -1,5 +1,6 @@
 """Checkpoints and rewind: readings of the ledger, and one more entry."""
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from lowwater.values.entries import Checkpointed, PreambleChanged, Rewound
 from lowwater.values.ledger import Ledger, Saved
 from lowwater.values.view import Original
 
+_OWN = re.compile(r"before-(?:compaction|rewind)-\d+$")
 _HELD = 10
 """Calls for which what was undone by hand stays undone, unless a size forces a change."""
 
@@ -61,31 +63,33 @@ def mark(state: State, name: str, at: float) -> State:
     """Name the present position."""
     if not name.strip():
         raise BadInput("a checkpoint needs a name")
+    if _OWN.match(name):
+        raise BadInput(f"{name!r} is a name that Lowwater gives its own checkpoints: choose another")
     if any(known == name for known, _ in _named(state.ledger)):
         raise BadInput(f"there is a checkpoint {name!r} already: choose another name")
     return replace(state, ledger=state.ledger.append(Checkpointed(at=at, name=name)))
 
 
 def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at: float) -> State:
-    """Go back to a checkpoint, by name or by position."""
+    """Go back to a checkpoint by its name, or to a position of the ledger."""
     position = to if isinstance(to, int) else position_of(state.ledger, to)
-    ledger = state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later))
+    if not 0 <= position <= len(state.ledger.entries):
+        raise BadInput(
+            f"there is no position {position}: the ledger has {len(state.ledger.entries):,} entries"
+        )
     then = state.ledger.view_at(position)
-    kept = max(then.shown_numbers(), default=0)
-    moved = (then.system, then.tools) != (ledger.view.system, ledger.view.tools)
     # What is shown again was not carried meanwhile, and was asked for: it pays from now on, and is not bought at once.
     state = replace(
-        state, ledger=ledger, meter=state.meter.restarted(), rest=None, held_until=state.totals.turns + _HELD
+        state,
+        ledger=state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later)),
+        meter=state.meter.restarted(),
+        rest=None,
+        held_until=state.totals.turns + _HELD,
     )
-    state = unbind(state, after=0 if moved else kept)
-    compacted = not all(isinstance(item, Original) for item in ledger.view.items)
-    if compacted == state.noted:
-        return state
-    if state.noted:
-        return _noted(state, without_note(ledger.view.system), setup, noted=False, at=at)
-    if setup.preset.note_in_system:
-        return _noted(state, with_note(ledger.view.system), setup, noted=True, at=at)
-    return state
+    state = _with_note_as_due(state, setup, at)
+    view = state.ledger.view
+    moved = (then.system, then.tools) != (view.system, view.tools)
+    return unbind(state, after=0 if moved else max(then.shown_numbers(), default=0))
 
 
 def position_of(ledger: Ledger, name: str) -> int:
@@ -98,11 +102,15 @@ def position_of(ledger: Ledger, name: str) -> int:
     return found
 
 
-def _noted(state: State, system: bytes, setup: Setup, *, noted: bool, at: float) -> State:
-    """Return the session with or without the note that earlier turns were compacted, as they are now or are no longer."""
+def _with_note_as_due(state: State, setup: Setup, at: float) -> State:
+    """Return the session with the note that earlier turns were compacted if its policy writes one and they are; else without."""
     view = state.ledger.view
+    compacted = not all(isinstance(item, Original) for item in view.items)
+    if compacted == state.noted or (compacted and not setup.preset.note_in_system):
+        return state
+    system = with_note(view.system) if compacted else without_note(view.system)
     if system != view.system:
         tokens = setup.size_preamble(system, view.tools)
         entry = PreambleChanged(at=at, system=system, tools=view.tools, tokens=tokens)
-        state = unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
-    return replace(state, noted=noted)
+        state = replace(state, ledger=state.ledger.append(entry))
+    return replace(state, noted=compacted)

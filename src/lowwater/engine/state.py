@@ -61,13 +61,27 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """A call under way: what was sent and when, and what it should be billed."""
+    """A call under way: what was sent, to whom and when, and what it should be billed.
+
+    It belongs to the process that makes it: whatever others do to the session meanwhile, its answer is read by this.
+    """
 
     at: float
     layout: Layout
     expected: Usage
     outside: int
     """The number of the newest message that was not in the tail; 0 if all were."""
+    model: Model
+    counted: int
+    """The size of what was sent, as counted."""
+    removed: int
+    """The model's tokens that compactions kept out of it."""
+    removed_before: int
+    """Those of them that earlier calls went without, too."""
+    bought: int | None
+    """Nano-dollars that the compactions since then make it cost more; None if that is not known."""
+    decision: str = ""
+    """The reason code of the decision before it."""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -99,6 +113,8 @@ class State(Struct, frozen=True, kw_only=True):
     """The summaries that were not accepted as they were when the last decision was carried out."""
     parked: Parked | None = None
     """A summary that was prepared ahead of its time; it may be stale."""
+    policy: str = ""
+    """The policy that decided last; empty before the first turn."""
     max_tokens: int | None = None
     belief: Belief = Belief()
     """What the provider's cache should hold."""
@@ -106,6 +122,10 @@ class State(Struct, frozen=True, kw_only=True):
     """What the last call was expected to read and write, beside what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
+    bought: int | None = 0
+    """Nano-dollars that compactions since the last answer make the next call cost more; None if that is not known."""
+    kept_out: int = 0
+    """The model's tokens that compactions kept out of the last call that was answered."""
     held_until: int = 0
     """The turn up to which nothing is bought, because a compaction was undone."""
     rest: Rest | None = None

@@ -54,7 +54,8 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     refuse_illegal(messages)
     levels = setup.settings.output.warning_levels
     due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
-    state = calling(replace(state, sent=state.counted, warned=due.warned), setup, at)
+    state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name)
+    state = calling(state, setup, at)
     return Prepared(
         state=state,
         messages=tuple(messages),

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.ingest.likeness import says_the_same
-from lowwater.values.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound
+from lowwater.values.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound, TakenBack
 from lowwater.values.ledger import Ledger, Numbered
 from lowwater.values.message import Message
 from lowwater.values.view import Summary, View
@@ -25,6 +25,8 @@ class Reconciled(Struct, frozen=True, kw_only=True):
     """The ledger position to go back to first, if the client edited or dropped messages the ledger holds."""
     known: int = 0
     """How many of the client's messages the ledger held already."""
+    taken_back: tuple[int, ...] = ()
+    """The numbers of messages that the client no longer has and that can leave the view as it is."""
     stays: tuple[PreambleChanged | ModelChanged, ...] = ()
     """Going back takes messages back and nothing else: what has to be said again of preamble and model."""
 
@@ -43,6 +45,9 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
     if known == len(branch):
         return Reconciled(new=tuple(messages[known:]), known=known)
     position = _position_before(ledger, branch[known])
+    gone = branch[known:]
+    if _undoes_compaction(ledger, position) and _stand_at_the_end(ledger, gone):
+        return Reconciled(new=tuple(messages[known:]), known=known, taken_back=tuple(gone))
     then = ledger.view_at(position)
     if then.shown_numbers() != set(branch[: len(then.shown_numbers())]):
         # Rewinds of rewinds can show more there than the client ever had: begin anew.
@@ -71,6 +76,8 @@ def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> lis
     Each message is an entry of its own: a client may later go another way from any of them.
     """
     entries: list[Entry] = []
+    if reconciled.taken_back:
+        entries.append(TakenBack(at=at, numbers=reconciled.taken_back))
     if reconciled.rewind_to is not None:
         entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
         entries += [replace(entry, at=at) for entry in reconciled.stays]
@@ -79,6 +86,17 @@ def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> lis
         for message, size in zip(reconciled.new, tokens, strict=True)
     ]
     return entries
+
+
+def _undoes_compaction(ledger: Ledger, position: int) -> bool:
+    """Return whether a compaction was made since: it was paid for, and a client that edits its last words wants no other view."""
+    return any(saved.kind == "compacted" and saved.position >= position for saved in ledger.saved)
+
+
+def _stand_at_the_end(ledger: Ledger, numbers: Sequence[int]) -> bool:
+    """Return whether these messages are the last items of the view, each in person."""
+    last = ledger.view.items[-len(numbers) :]
+    return [item.number for item in last if not isinstance(item, Summary)] == list(numbers)
 
 
 def _changed_since(then: View, now: View) -> tuple[PreambleChanged | ModelChanged, ...]:

@@ -4,19 +4,21 @@ from pathlib import Path
 
 from lowwater.errors import BadSetting
 from lowwater.ports import Store
-from lowwater.store.indexing import Conceal, as_it_is
+from lowwater.store.indexing import Conceal
 from lowwater.store.memory import MemoryStore
 from lowwater.store.postgres.opening import SCHEMES, open_postgres
 from lowwater.store.sqlite.store import SqliteStore
+from lowwater.values.secrets import conceal as conceal_secrets
 
 SQLITE = "sqlite:///"
 
 
-def open_store(address: str, *, conceal: Conceal = as_it_is) -> Store:
+def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
     """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
 
     A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text before its words are indexed.
+    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text
+    before its words are indexed.
     """
     if address == "memory:":
         return MemoryStore(conceal=conceal)

@@ -21,6 +21,7 @@ from lowwater.values.entries import (
     Opened,
     PreambleChanged,
     Rewound,
+    TakenBack,
 )
 from lowwater.values.events import Event
 from lowwater.values.ledger import Numbered
@@ -38,7 +39,9 @@ class AppendedKeys(Struct, frozen=True, kw_only=True, tag="appended"):
     tokens: tuple[int, ...]
 
 
-_Kept = Opened | AppendedKeys | PreambleChanged | ModelChanged | Compacted | Rewound | Checkpointed
+_Kept = (
+    Opened | AppendedKeys | PreambleChanged | ModelChanged | Compacted | Rewound | TakenBack | Checkpointed
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _entry_decoder: msgspec.msgpack.Decoder[_Kept] = msgspec.msgpack.Decoder(_Kept)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from lowwater.values.entries import Compacted, Edit, PreambleChanged, Rewound
+from lowwater.values.entries import Compacted, Edit, PreambleChanged, Rewound, TakenBack
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Text, Thinking, ToolResult
@@ -52,7 +52,7 @@ class Watch:
                 self.compactions += 1
                 before, after = ledger.view_at(position), ledger.view_at(position + 1)
                 check_compaction(before, after, entry.mechanisms, self._protected)
-        if not any(isinstance(entry, Compacted | Rewound | PreambleChanged) for entry in new):
+        if not any(isinstance(entry, Compacted | Rewound | TakenBack | PreambleChanged) for entry in new):
             check_prefix(self._sent, sent)
         check_pairs(sent)
         if new:

@@ -71,8 +71,9 @@ class Chain(Sequence[T], Generic[T]):
             far = [at for at in wanted if at < distant]
             if not far or self._before is None:
                 return near
-            brought = self._before[min(far) : max(far) + 1]
-            fetched = [brought[at - min(far)] for at in far]
+            first, last = (far[0], far[-1]) if wanted.step > 0 else (far[-1], far[0])
+            brought = self._before[first : last + 1]
+            fetched = [brought[at - first] for at in far]
             return near + fetched if wanted.step < 0 else fetched + near
         if not -length <= index < length:
             raise IndexError(f"index {index} in a chain of {length}")

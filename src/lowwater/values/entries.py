@@ -105,6 +105,13 @@ class Rewound(Struct, frozen=True, kw_only=True, tag="rewound"):
     discard_later: bool = False
 
 
+class TakenBack(Struct, frozen=True, kw_only=True, tag="taken_back"):
+    """The client no longer has these messages: they leave the view, and what was compacted before them stays so."""
+
+    at: float
+    numbers: tuple[int, ...]
+
+
 class Checkpointed(Struct, frozen=True, kw_only=True, tag="checkpointed"):
     """This position of the ledger has a name."""
 
@@ -112,4 +119,4 @@ class Checkpointed(Struct, frozen=True, kw_only=True, tag="checkpointed"):
     name: str
 
 
-Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | Checkpointed
+Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | TakenBack | Checkpointed

@@ -1,6 +1,6 @@
 """Everything that happened in a session, append-only, with its view kept up to date."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
@@ -18,10 +18,11 @@ from lowwater.values.entries import (
     Opened,
     PreambleChanged,
     Rewound,
+    TakenBack,
 )
 from lowwater.values.message import Message
-from lowwater.values.resolving import Numbered, numbered_in, resolve, rewound
-from lowwater.values.view import Item, Original, View
+from lowwater.values.resolving import Numbered, numbered_in, originals, resolve, rewound, taken_back
+from lowwater.values.view import View
 
 __all__ = ["Bygone", "Ledger", "Numbered", "Saved", "SavedKind"]
 
@@ -37,14 +38,28 @@ class Saved(Struct, frozen=True, kw_only=True):
     at: float
     view: View | None = None
     """The view before that entry; None if it has to be read from elsewhere."""
+    after: View | None = None
+    """The view after it, likewise."""
     name: str = ""
+
+
+class Then(Struct, frozen=True, kw_only=True):
+    """The view at some moment of a ledger, and how many messages had come by then."""
+
+    view: View
+    came: int
 
 
 class Bygone(Protocol):
     """Works out what the view was in the part of a ledger that lies elsewhere."""
 
-    def view_at(self, position: int) -> View:
-        """Return the view as it was when the ledger had `position` entries."""
+    @property
+    def entries(self) -> int:
+        """How many entries that part has."""
+        ...
+
+    def at(self, position: int) -> Then:
+        """Return how it was when the ledger had `position` entries."""
         ...
 
 
@@ -70,27 +85,30 @@ class Ledger(Struct, frozen=True, kw_only=True):
         entries = self.entries.append(entry)
         match entry:
             case Opened():
-                view = replace(self.view, model=entry.model)
+                view = self._followed(self.view, entry, len(self.messages))
                 return replace(self, entries=entries, view=view, vocabulary=entry.vocabulary)
             case Appended():
-                messages, view = self._appended(entry)
-                return replace(self, entries=entries, messages=messages, view=view)
+                grown = replace(self, messages=self.messages.extend(_numbered(entry)))
+                view = grown._followed(self.view, entry, len(self.messages))
+                return replace(grown, entries=entries, view=view)
             case PreambleChanged():
-                view = replace(
-                    self.view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens
-                )
+                view = self._followed(self.view, entry, len(self.messages))
                 preambles = self.preambles.append(len(self.entries))
                 return replace(self, entries=entries, view=view, preambles=preambles)
-            case ModelChanged():
-                return replace(self, entries=entries, view=replace(self.view, model=entry.model))
+            case ModelChanged() | TakenBack():
+                return replace(
+                    self, entries=entries, view=self._followed(self.view, entry, len(self.messages))
+                )
             case Compacted():
-                view = self._with_items(resolve(entry.stands, self.messages))
-                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "compacted"))
+                view = self.view.showing(resolve(entry.stands, self.messages), whole=self.view.whole)
+                return replace(
+                    self, entries=entries, view=view, saved=self._saved(entry.at, "compacted", view)
+                )
             case Rewound():
                 view = self._rewound(entry)
-                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "rewound"))
+                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "rewound", view))
             case Checkpointed():
-                saved = self._saved(entry.at, "checkpointed", entry.name)
+                saved = self._saved(entry.at, "checkpointed", self.view, entry.name)
                 return replace(self, entries=entries, saved=saved)
 
     def extend(self, entries: Iterable[Entry]) -> "Ledger":
@@ -117,65 +135,71 @@ class Ledger(Struct, frozen=True, kw_only=True):
         if saved.view is not None:
             return saved.view
         assert self.bygone is not None
-        return self.bygone.view_at(saved.position)
-
-    def _appended(self, entry: Appended) -> tuple[Chain[Numbered], View]:
-        if len(entry.messages) != len(entry.tokens):
-            raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
-        number = len(self.messages)
-        numbered = [
-            Numbered(message=message, tokens=tokens)
-            for message, tokens in zip(entry.messages, entry.tokens, strict=True)
-        ]
-        items: list[Item] = [
-            Original(number=number + at, message=new.message, tokens=new.tokens)
-            for at, new in enumerate(numbered, start=1)
-        ]
-        size = sum(entry.tokens)
-        view = replace(
-            self.view,
-            items=self.view.items.extend(items),
-            tokens=self.view.tokens + size,
-            whole=self.view.whole + size,
-        )
-        return self.messages.extend(numbered), view
+        return self.bygone.at(saved.position).view
 
     def _rewound(self, entry: Rewound) -> View:
         then = self._at(entry.to)
         if entry.discard_later:
             return then.view
-        return self._with_items(*rewound(then.view, self.view, self.messages, came=len(then.messages)))
+        restored = rewound(then.view, self.view, self.messages, came=then.came)
+        return self.view.showing(restored.items, whole=restored.whole)
 
-    def _at(self, position: int) -> "Ledger":
-        """Return the ledger as it was when it had `position` entries."""
+    def _at(self, position: int) -> Then:
+        """Return how it was when the ledger had `position` entries: start where the view was last saved, and follow."""
         if not 0 <= position <= len(self.entries):
             raise IllegalEntry(f"no position {position} in a ledger of {len(self.entries)} entries")
         if position == len(self.entries):
-            return self
-        index = bisect_right(self.saved, position, key=lambda saved: saved.position)
-        if index == 0:
-            return Ledger().extend(self.entries[:position])
-        nearest = self.saved[index - 1]
-        before = replace(
-            self,
-            entries=self.entries.first(nearest.position),
-            messages=self.messages.first(nearest.messages),
-            view=self.view_before(nearest),
-            saved=self.saved.first(index - 1),
-            preambles=self.preambles.first(bisect_left(self.preambles, nearest.position)),
-        )
-        return before.extend(self.entries[nearest.position : position])
+            return Then(view=self.view, came=len(self.messages))
+        bygone = self.bygone.entries if self.bygone is not None else 0
+        index = bisect_left(self.saved, position, key=lambda saved: saved.position)
+        nearest = self.saved[index - 1] if index else None
+        start, then = 0, Then(view=View(), came=0)
+        if nearest is not None and nearest.after is not None:
+            start, then = nearest.position + 1, Then(view=nearest.after, came=nearest.messages)
+        elif self.bygone is not None:
+            start = min(position, bygone)
+            then = self.bygone.at(start)
+        view, came = then.view, then.came
+        for entry in self.entries[start:position]:
+            view = self._followed(view, entry, came)
+            came += len(entry.messages) if isinstance(entry, Appended) else 0
+        return Then(view=view, came=came)
 
-    def _saved(self, at: float, kind: SavedKind, name: str = "") -> Chain[Saved]:
+    def _followed(self, view: View, entry: Entry, came: int) -> View:
+        """Return the view after an entry that does not change it as a whole; `came` messages had come before it."""
+        match entry:
+            case Opened() | ModelChanged():
+                return replace(view, model=entry.model)
+            case Appended():
+                new = originals(self.messages, came + 1, came + len(entry.messages))
+                size = sum(entry.tokens)
+                return replace(
+                    view, items=view.items.extend(new), tokens=view.tokens + size, whole=view.whole + size
+                )
+            case PreambleChanged():
+                return replace(view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens)
+            case TakenBack():
+                return taken_back(view, entry.numbers, self.messages)
+            case Compacted() | Rewound() | Checkpointed():
+                return view
+
+    def _saved(self, at: float, kind: SavedKind, after: View, name: str = "") -> Chain[Saved]:
         now = Saved(
             position=len(self.entries),
             messages=len(self.messages),
             kind=kind,
             at=at,
             view=self.view,
+            after=after,
             name=name,
         )
         return self.saved.append(now)
 
-    def _with_items(self, items: list[Item], whole: int | None = None) -> View:
-        return self.view.showing(items, whole=self.view.whole if whole is None else whole)
+
+def _numbered(entry: Appended) -> list[Numbered]:
+    if len(entry.messages) != len(entry.tokens):
+        raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
+    return [
+        Numbered(message=message, tokens=tokens)
+        for message, tokens in zip(entry.messages, entry.tokens, strict=True)
+    ]

@@ -16,11 +16,12 @@ from lowwater.values.entries import (
     Opened,
     PreambleChanged,
     Rewound,
+    TakenBack,
 )
-from lowwater.values.ledger import Ledger, Numbered, Saved
+from lowwater.values.ledger import Ledger, Numbered, Saved, Then
 from lowwater.values.resolving import Restored, originals, resolve, rewound
 from lowwater.values.stored import Landmark, LandmarkKind, Outline
-from lowwater.values.view import Item, View
+from lowwater.values.view import Item, Summary, View
 
 
 def reopen(outline: Outline, entries: Distant[Entry], messages: Distant[Numbered]) -> Ledger:
@@ -30,7 +31,7 @@ def reopen(outline: Outline, entries: Distant[Entry], messages: Distant[Numbered
     return Ledger(
         entries=Chain(before=entries),
         messages=Chain(before=messages),
-        view=bygone.view_at(outline.entries),
+        view=bygone.at(outline.entries).view,
         saved=Chain(bygone.saved()),
         preambles=Chain(each.position for each in outline.landmarks if each.kind == "preamble_changed"),
         vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
@@ -69,8 +70,37 @@ class Past:
                 case _:
                     continue
 
-    def view_at(self, position: int) -> View:
-        """Return the view as it was when the ledger had `position` entries."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return self._outline.entries
+
+    def at(self, position: int) -> Then:
+        """Return how it was when the ledger had `position` entries.
+
+        What a rewind went back to is worked out first, oldest first: there may be thousands, one behind the other.
+        """
+        for earlier in self._needed(position):
+            self._view(earlier)
+        return Then(view=self._view(position), came=self._came(position).messages)
+
+    def _needed(self, position: int) -> list[int]:
+        """Return the moments whose views this one is made of, oldest first."""
+        needed: set[int] = set()
+        waiting = [position]
+        while waiting:
+            place = waiting.pop()
+            turn = self._turn(place)
+            for rewind in (turn, self._kept_later(place)):
+                entry = self._entries[rewind.position] if rewind is not None else None
+                if rewind is None or not isinstance(entry, Rewound):
+                    continue
+                wanted = {entry.to} if entry.discard_later else {entry.to, rewind.position}
+                waiting.extend(wanted - needed - set(self._views))
+                needed |= wanted
+        return sorted(needed - set(self._views))
+
+    def _view(self, position: int) -> View:
         if position not in self._views:
             self._views[position] = self._worked_out(position)
         return self._views[position]
@@ -86,61 +116,90 @@ class Past:
         return view.showing(self._items_at(position), whole=self._whole_at(position))
 
     def _items_at(self, position: int) -> list[Item]:
-        """Start where the view was last changed as a whole, and add what came since."""
-        turn = self._last(position, "compacted", "rewound")
+        """Start where the view was last changed as a whole, add what came since, and leave out what was taken back."""
+        turn = self._turn(position)
         since = 0 if turn is None else turn.messages
         items = [] if turn is None else self._items_after(turn)
-        return [*items, *originals(self._messages, since + 1, self._came(position).messages)]
+        items = [*items, *originals(self._messages, since + 1, self._came(position).messages)]
+        gone = self._taken_back(0 if turn is None else turn.position, position)
+        return [item for item in items if isinstance(item, Summary) or item.number not in gone]
 
     def _items_after(self, turn: Landmark) -> Iterable[Item]:
         match entry := self._entries[turn.position]:
             case Compacted():
                 return resolve(entry.stands, self._messages)
             case Rewound(discard_later=True):
-                return self.view_at(entry.to).items
+                return self._view(entry.to).items
             case Rewound():
                 return self._rewound(turn, entry).items
             case _:
                 raise IllegalEntry(f"entry {turn.position} is not what the outline says")
 
     def _whole_at(self, position: int) -> int:
-        """Messages only add to it, and compactions leave it as it is: only a rewind changes what is stood for."""
-        turn = self._last(position, "rewound")
-        came = self._came(position).tokens
-        if turn is None:
-            return came
-        entry = self._entries[turn.position]
-        assert isinstance(entry, Rewound)
-        then = self._whole_at(entry.to) if entry.discard_later else self._rewound(turn, entry).whole
-        return then + came - turn.tokens
+        """Messages add to it and those taken back leave it, compactions do not change it, and a rewind starts elsewhere."""
+        whole = 0
+        while True:
+            turn = self._last(position, "rewound")
+            start = 0 if turn is None else turn.position
+            gone = self._taken_back(start, position)
+            whole += self._came(position).tokens - sum(self._messages[n - 1].tokens for n in gone)
+            if turn is None:
+                return whole
+            whole -= turn.tokens
+            entry = self._entries[turn.position]
+            assert isinstance(entry, Rewound)
+            if not entry.discard_later:
+                return whole + self._rewound(turn, entry).whole
+            position = entry.to
+
+    def _kept_later(self, position: int) -> Landmark | None:
+        """Return the rewind whose views the size at a position depends on, if there is one."""
+        while (turn := self._last(position, "rewound")) is not None:
+            entry = self._entries[turn.position]
+            assert isinstance(entry, Rewound)
+            if not entry.discard_later:
+                return turn
+            position = entry.to
+        return None
+
+    def _taken_back(self, start: int, position: int) -> set[int]:
+        """Return the numbers that were taken back between two moments."""
+        gone: set[int] = set()
+        for landmark in self._landmarks[self._first_from(start) : self._first_from(position)]:
+            if landmark.kind == "taken_back":
+                entry = self._entries[landmark.position]
+                assert isinstance(entry, TakenBack)
+                gone.update(entry.numbers)
+        return gone
 
     def _rewound(self, turn: Landmark, entry: Rewound) -> Restored:
-        then, now = self.view_at(entry.to), self.view_at(turn.position)
+        then, now = self._view(entry.to), self._view(turn.position)
         return rewound(then, now, self._messages, came=self._came(entry.to).messages)
 
     def _preamble_at(self, position: int) -> PreambleChanged | None:
-        turn = self._last(position, "preamble_changed", "rewound")
-        if turn is None:
-            return None
-        match entry := self._entries[turn.position]:
-            case PreambleChanged():
-                return entry
-            case Rewound(discard_later=True):
-                return self._preamble_at(entry.to)
-            case _:
-                return self._preamble_at(turn.position)
+        while (turn := self._last(position, "preamble_changed", "rewound")) is not None:
+            match entry := self._entries[turn.position]:
+                case PreambleChanged():
+                    return entry
+                case Rewound(discard_later=True):
+                    position = entry.to
+                case _:
+                    position = turn.position
+        return None
 
     def _model_at(self, position: int) -> str:
-        turn = self._last(position, "opened", "model_changed", "rewound")
-        if turn is None:
-            return ""
-        match entry := self._entries[turn.position]:
-            case Opened() | ModelChanged():
-                return entry.model
-            case Rewound(discard_later=True):
-                return self._model_at(entry.to)
-            case _:
-                return self._model_at(turn.position)
+        while (turn := self._last(position, "opened", "model_changed", "rewound")) is not None:
+            match entry := self._entries[turn.position]:
+                case Opened() | ModelChanged():
+                    return entry.model
+                case Rewound(discard_later=True):
+                    position = entry.to
+                case _:
+                    position = turn.position
+        return ""
+
+    def _turn(self, position: int) -> Landmark | None:
+        return self._last(position, "compacted", "rewound")
 
     def _last(self, position: int, *kinds: LandmarkKind) -> Landmark | None:
         """Return the last landmark of these kinds before a position."""

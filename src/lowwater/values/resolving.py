@@ -73,6 +73,15 @@ def rewound(then: View, now: View, messages: Chain[Numbered], *, came: int) -> R
     return Restored(items=[*then.items, *later], whole=then.whole + sum(item.tokens for item in later))
 
 
+def taken_back(view: View, numbers: Iterable[int], messages: Chain[Numbered]) -> View:
+    """Return the view without the messages with these numbers; what a summary stands for stays."""
+    gone = set(numbers)
+    kept = [item for item in view.items if isinstance(item, Summary) or item.number not in gone]
+    shown = {item.number for item in view.items if not isinstance(item, Summary)}
+    lost = sum(numbered_in(messages, number).tokens for number in gone & shown)
+    return view.showing(kept, whole=view.whole - lost)
+
+
 def numbered_in(messages: Chain[Numbered], number: int) -> Numbered:
     """Return the message with this number, or raise IllegalEntry."""
     if not 1 <= number <= len(messages):

@@ -40,7 +40,9 @@ class Stored(Struct, frozen=True, kw_only=True):
     about: About = About()
 
 
-LandmarkKind = Literal["opened", "preamble_changed", "model_changed", "compacted", "rewound", "checkpointed"]
+LandmarkKind = Literal[
+    "opened", "preamble_changed", "model_changed", "compacted", "rewound", "taken_back", "checkpointed"
+]
 
 
 class Landmark(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ class TurnRecord(Struct, frozen=True, kw_only=True):
     cost: int | None = None
     """What the call cost; what summaries cost stands with their events."""
     untouched: int | None = None
-    """About what it would have cost had nothing ever been compacted: what was removed, billed as the prefix was."""
+    """About what it would have cost had nothing ever been compacted: what was removed carried along, nothing rewritten."""
     removed: int = 0
     """The model's tokens that compactions kept out of its prompt."""
     decision: str = ""

@@ -32,23 +32,34 @@ class Found(Struct, frozen=True, kw_only=True):
     carried: bytes
 
 
+class Known(Struct, frozen=True, kw_only=True):
+    """How far a session's place in its store is known; version 0 is a session that is not there."""
+
+    version: int = 0
+    entries: int = 0
+    about: About = About()
+
+
 class Home:
     """Where one session lives; not safe to use from several threads at once."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
         self.store = store
-        self.about = About()
-        self._version = 0
-        self._entries = 0
+        self.known = Known()
+
+    @property
+    def about(self) -> About:
+        """Title, source and lineage."""
+        return self.known.about
 
     def find(self) -> Found | None:
         """Return the session if the store has it, without reading what its view does not show."""
         name, store = self.name, self.store
         outline = store.outline(name)
         version = outline.version
-        self._version, self._entries, self.about = version, outline.entries, outline.about
         if not version:
+            self.known = Known()
             return None
         entries: Distant[Entry] = Distant(
             outline.entries, lambda first, end: store.entries(name, first, end, version=version)
@@ -56,33 +67,37 @@ class Home:
         messages: Distant[Numbered] = Distant(
             outline.messages, lambda first, end: store.messages(name, first + 1, end + 1, version=version)
         )
-        return Found(ledger=reopen(outline, entries, messages), carried=outline.carried)
+        found = Found(ledger=reopen(outline, entries, messages), carried=outline.carried)
+        self.known = Known(version=version, entries=outline.entries, about=outline.about)
+        return found
 
     def keep(self, seen: State, new: Step) -> None:
         """Write what is new, or raise StaleLedger if somebody else has written since."""
-        entries = new.state.ledger.entries
+        known, entries = self.known, new.state.ledger.entries
         append = Append(
-            entries=tuple(entries[self._entries :]),
+            entries=tuple(entries[known.entries :]),
             record=new.record,
             events=new.events,
-            carried=pack(new.state) if moved_on(seen, new.state) or not self._version else None,
-            about=new.about or (self.about if not self._version else None),
+            carried=pack(new.state) if moved_on(seen, new.state) or not known.version else None,
+            about=new.about or (None if known.version else known.about),
         )
-        self._version = self.store.append(self.name, self._version, append)
-        self._entries = len(entries)
-        self.about = new.about or self.about
+        version = self.store.append(self.name, known.version, append)
+        self.known = Known(version=version, entries=len(entries), about=new.about or known.about)
 
     def catch_up(self, state: State) -> State | None:
-        """Return the session with what others wrote; None if what it was is gone."""
-        if not self._version:
+        """Return the session with what others wrote, the same if nobody did; None if what it was is gone."""
+        known = self.known
+        if not known.version:
             return None
         try:
-            stored = self.store.read(self.name, since=self._version)
+            stored = self.store.read(self.name, since=known.version)
         except StaleLedger:
             return None
-        kept = state.ledger
-        self._version, self.about = stored.version, stored.about
-        self._entries += len(stored.entries)
-        return unpack(
-            stored.carried, replace(state, ledger=kept.extend(stored.entries), laid=None, rest=None)
-        )
+        if stored.version == known.version:
+            return state
+        ledger = state.ledger.extend(stored.entries)
+        new = unpack(stored.carried, replace(state, ledger=ledger, laid=None, rest=None))
+        # Only now: what could not be read must not count as known.
+        count = known.entries + len(stored.entries)
+        self.known = Known(version=stored.version, entries=count, about=stored.about)
+        return new

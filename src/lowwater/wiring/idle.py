@@ -1,5 +1,6 @@
 """What a session does in idle time: it has a summary prepared, beside its turns and never in their way."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from lowwater.engine.setup import Setup
 from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
 from lowwater.wiring.kept import Kept
+from lowwater.wiring.opening import setup_for
 from lowwater.wiring.outside import Outside
 
 
@@ -38,7 +40,8 @@ class Idle:
         """Do the same without blocking the event loop; if it is cancelled, nothing is parked."""
         with self._alone() as alone:
             if alone:
-                self._settle(await self._driver().adrive(self._steps(), self._outside.summarizers))
+                parking = await self._driver().adrive(self._steps(), self._outside.summarizers)
+                await asyncio.to_thread(self._settle, parking)
         return is_parked(self._kept.state)
 
     @contextmanager
@@ -53,7 +56,8 @@ class Idle:
 
     def _steps(self) -> Generator[Summarize, Outcome, Parking | None]:
         windows, at = self._outside.windows, self._outside.clock.now()
-        return park(windows.applied(self._kept.state), windows.applied_to(self._setup), at)
+        state = self._kept.state
+        return park(windows.applied(state), windows.applied_to(setup_for(state, self._setup)), at)
 
     def _settle(self, parking: Parking | None) -> None:
         if parking is not None:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from lowwater.values.entries import Rewound
+from lowwater.values.entries import Rewound, TakenBack
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format
 from lowwater.values.summaries import Riding
@@ -20,7 +20,7 @@ class LastSent(Struct, frozen=True, kw_only=True):
     def riding(self, ledger: Ledger, format: Format) -> Riding | None:
         """Return it as it went out, with what came after it; None if the conversation went back since."""
         later = ledger.entries[len(self.ledger.entries) :]
-        if any(isinstance(entry, Rewound) for entry in later):
+        if any(isinstance(entry, Rewound | TakenBack) for entry in later):
             return None
         fields = self.request.as_anthropic() if format == "anthropic" else self.request.as_openai()
         since = [numbered.message for numbered in ledger.messages[len(self.ledger.messages) :]]

@@ -9,7 +9,7 @@ from lowwater.decide.policies import policy_named
 from lowwater.decide.warnings import UsageWarning
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route
-from lowwater.errors import BadSetting
+from lowwater.errors import BadInput, BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
 from lowwater.ports import Clock, MemoryHook, Sink, Store
@@ -89,17 +89,24 @@ class Lowwater:
     ) -> Session:
         """Return the session with this name, from the store or a new one; without a name a new one, named by the time.
 
-        It goes on with this library's model, or `as_left` with the one it had last.
+        It goes on with this library's model, and in its child if it was split; or `as_left`, just as it was left.
         """
         name = new_name(self._outside.clock.now()) if name is None else name
+        if not isinstance(name, str) or not name.strip():
+            raise BadInput("a session needs a name, or none at all to be given one")
         with self._lock:
-            if name not in self._sessions:
+            session = self._sessions.get(name)
+            if session is None:
                 session = Session(name, self._route, self._setup, self._outside)
-                if not as_left and session.route != self._route:
-                    session.use(self._route.model, base_url=self._route.base_url)
-                session.describe(title=title, source=source)
+                if not as_left:
+                    if session.about.ended_at is not None:
+                        session.refresh()
+                    if session.route != self._route:
+                        session.use(self._route.model, base_url=self._route.base_url)
                 self._sessions[name] = session
-            return self._sessions[name]
+            if title or source:
+                session.describe(title=title, source=source)
+            return session
 
     @property
     def store(self) -> Store:

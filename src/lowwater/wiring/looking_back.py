@@ -10,6 +10,7 @@ from lowwater.engine import rewinding
 from lowwater.engine.recall import Expansion, Recalled, RecallTools, Room, expand, recall, room_in
 from lowwater.engine.rewinding import Checkpoint, position_of
 from lowwater.engine.setup import Setup
+from lowwater.engine.state import State
 from lowwater.values.ledger import Ledger
 from lowwater.values.stored import About, Hit
 from lowwater.values.view import View
@@ -17,6 +18,7 @@ from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.lineage import new_name
+from lowwater.wiring.opening import setup_for
 from lowwater.wiring.outside import Outside
 
 
@@ -25,12 +27,17 @@ class LookingBack:
 
     def __init__(self, kept: Kept, setup: Setup, outside: Outside) -> None:
         self._kept = kept
-        self._setup = setup
+        self._given = setup
         self._outside = outside
         # One for all calls: several answers to one message of the model share what is left of the window.
         self._recall_tools = RecallTools(
-            lambda: self.ledger, tokenizer=setup.tokenizer, room=self._room, search=self._search
+            lambda: self.ledger, tokenizer=self._setup.tokenizer, room=self._room, search=self._search
         )
+
+    @property
+    def _setup(self) -> Setup:
+        """How the session is run: counted in the vocabulary that its ledger was opened with."""
+        return setup_for(self._kept.state, self._given)
 
     @property
     def name(self) -> str:
@@ -54,19 +61,22 @@ class LookingBack:
 
     def history(self) -> list[Any]:
         """Return every message ever appended, in order, as it came."""
-        state = self._kept.state
-        return written_messages(state.ledger.history(), state)
+        return self._kept.read(lambda state: written_messages(state.ledger.history(), state))
 
-    def refresh(self) -> None:
-        """Learn what other processes did to the session."""
-        self._kept.refresh()
+    def refresh(self, *, anew: bool = False) -> None:
+        """Learn what other processes did to the session; if it was deleted, begin it `anew` or raise DeletedSession."""
+        self._kept.refresh(anew=anew)
 
     def describe(self, *, title: str = "", source: str = "") -> None:
         """Give the session a title or a source; what is empty stays as it was."""
-        home = self._kept.home
-        told = replace(home.about, title=title or home.about.title, source=source or home.about.source)
-        if told != home.about:
-            self._kept.take(lambda state: Step(state=state, about=told))
+
+        def described(state: State) -> Step:
+            about = self._kept.home.about
+            told = replace(about, title=title or about.title, source=source or about.source)
+            return Step(state=state, about=told)
+
+        if title or source:
+            self._kept.take(described)
 
     def split(self) -> str:
         """End the session under its name and go on with all of it in a child, whose name is returned.
@@ -79,7 +89,7 @@ class LookingBack:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return where the session can go back to, oldest first: before each compaction, and by name."""
-        return rewinding.checkpoints(self.ledger)
+        return self._kept.read(lambda state: rewinding.checkpoints(state.ledger))
 
     def checkpoint(self, name: str) -> None:
         """Give the present position a name."""
@@ -96,18 +106,22 @@ class LookingBack:
 
     def diff(self, before: str | int, *, after: str | int | None = None) -> Difference:
         """Return how the view at one checkpoint differs from that at another, or from the view now."""
-        return difference(self._view_at(before), self._view_at(after))
+        return self._kept.read(
+            lambda state: difference(_view_at(state.ledger, before), _view_at(state.ledger, after))
+        )
 
     def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> list[Recalled]:
         """Return originals: those that a handle such as `lw:412` or `lw:12-40` names, or the ones that match the words best.
 
         Each comes with its group and `near` messages before and after it.
         """
-        return recall(self.ledger, wanted, search=self._search, limit=limit, near=near)
+        return self._kept.read(
+            lambda state: recall(state.ledger, wanted, search=self._search, limit=limit, near=near)
+        )
 
     def expand(self, handle: str) -> Expansion:
         """Return what a summary or a range of messages was made of, one level down; `lw:12-408` names it."""
-        return expand(self.ledger, handle)
+        return self._kept.read(lambda state: expand(state.ledger, handle))
 
     def recall_tools(self) -> RecallTools:
         """Return the tools by which the model itself can search and expand: put them into the request, and hand its calls to them."""
@@ -120,11 +134,11 @@ class LookingBack:
     def _search(self, words: str, limit: int) -> list[Hit]:
         return self._outside.store.search(words, session=self.name, limit=limit)
 
-    def _view_at(self, place: str | int | None) -> View:
-        ledger = self.ledger
-        if place is None:
-            return ledger.view
-        return ledger.view_at(place if isinstance(place, int) else position_of(ledger, place))
-
     def _at(self) -> float:
         return self._outside.clock.now()
+
+
+def _view_at(ledger: Ledger, place: str | int | None) -> View:
+    if place is None:
+        return ledger.view
+    return ledger.view_at(place if isinstance(place, int) else position_of(ledger, place))

@@ -38,8 +38,9 @@ def entered(home: Home, seen: State | None, route: Route, setup: Setup, outside:
     return state if model is state.model else replace(state, model=model)
 
 
-def setup_for(ledger: Ledger, setup: Setup, route: Route) -> Setup:
-    """Return the setup for a ledger, which is counted in the vocabulary that it was opened with, for good."""
-    if ledger.vocabulary == setup.tokenizer.vocabulary:
+def setup_for(state: State, setup: Setup) -> Setup:
+    """Return the setup for a session, which is counted in the vocabulary that its ledger was opened with, for good."""
+    vocabulary = state.ledger.vocabulary
+    if vocabulary == setup.tokenizer.vocabulary:
         return setup
-    return counted_in(setup, tokenizer_for(ledger.vocabulary), route.model)
+    return counted_in(setup, tokenizer_for(vocabulary), state.route.model)

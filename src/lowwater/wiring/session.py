@@ -32,7 +32,7 @@ from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.last_sent import LastSent
 from lowwater.wiring.looking_back import LookingBack
-from lowwater.wiring.opening import entered, setup_for
+from lowwater.wiring.opening import entered
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
@@ -51,11 +51,11 @@ class Session(LookingBack):
         kept = Kept(
             Home(name, outside.store), enter=lambda home, seen: entered(home, seen, route, setup, outside)
         )
-        super().__init__(kept, setup_for(kept.state.ledger, setup, route), outside)
+        super().__init__(kept, setup, outside)
         self._opened_as = name
         self._last_sent: LastSent | None = None
-        self._turns = Turns(self._kept, self._setup, outside, riding=self._riding)
-        self._idle = Idle(self._kept, self._setup, outside, riding=self._riding)
+        self._turns = Turns(self._kept, setup, outside, riding=self._riding)
+        self._idle = Idle(self._kept, setup, outside, riding=self._riding)
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
@@ -188,6 +188,11 @@ class Session(LookingBack):
         route = Route(model=model, base_url=self._base_url(model) if base_url is None else base_url)
         found, prior = self._outside.registry.find(model), calibration_for(model).prior
         self._kept.change(lambda state: switch(state, route, found, prior=prior, at=self._at()))
+
+    @property
+    def left_with(self) -> str:
+        """The policy that decided last, in whichever process; empty before the first turn."""
+        return self._kept.state.policy
 
     @property
     def route(self) -> Route:

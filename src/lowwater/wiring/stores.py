@@ -6,8 +6,8 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from lowwater.ports import Store
+from lowwater.store.indexing import as_it_is
 from lowwater.store.opening import SQLITE, open_store
-from lowwater.values.secrets import conceal
 
 VARIABLE = "LOWWATER_STORE"
 FORGETFUL = "memory:"
@@ -22,12 +22,18 @@ def opened_store(given: Store | str | None = None, *, redact: bool = True) -> St
     if given is not None and not isinstance(given, str):
         return given
     address = given or default_address()
-    return open_store(address, conceal=conceal) if redact else open_store(address)
+    return open_store(address) if redact else open_store(address, conceal=as_it_is)
 
 
 def default_address() -> str:
     """Return the address in LOWWATER_STORE, or else that of a file in the user's data directory."""
     return os.environ.get(VARIABLE, "").strip() or f"{SQLITE}{default_path()}"
+
+
+def file_at(address: str) -> Path | None:
+    """Return the file that a store at this address is, or would be; None if it is none."""
+    path = address.removeprefix(SQLITE)
+    return None if path == address else Path(path).expanduser()
 
 
 def default_path() -> Path:

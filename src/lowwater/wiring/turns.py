@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from lowwater.assemble.legal import mend
 from lowwater.engine.commit import Acted
 from lowwater.engine.drive import Driver
-from lowwater.engine.effects import Perform, Steps
+from lowwater.engine.effects import Announce, Perform, Steps
+from lowwater.engine.repeating import booked, spent_on
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.timing import timed
 from lowwater.engine.turn import Prepared
-from lowwater.errors import StoreFailed
+from lowwater.errors import StaleLedger
 from lowwater.observe.hooks import announce
 from lowwater.observe.sinks import tell
 from lowwater.observe.usage_warnings import tell_warning
@@ -29,6 +30,7 @@ from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.lineage import new_name
+from lowwater.wiring.opening import setup_for
 from lowwater.wiring.outside import Outside
 
 _log = logging.getLogger("lowwater")
@@ -55,6 +57,7 @@ class Turns:
         self._setup = setup
         self._outside = outside
         self._lock = threading.RLock()
+        self._is_announcing = False
         # An asyncio lock belongs to the loop it was first waited for in, and a session may see several loops.
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
@@ -65,7 +68,7 @@ class Turns:
             return self._driver().drive(self._steps(turn), summarizers)
 
     async def atake(self, turn: Turn[T]) -> T:
-        """Take a turn without blocking the event loop; one that is cancelled leaves the session as it was."""
+        """Take a turn without blocking the event loop; one that is cancelled may have been kept, and if so whole."""
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
             return await self._driver().adrive(self._steps(turn), self._outside.summarizers)
@@ -73,39 +76,58 @@ class Turns:
     def _driver(self) -> Driver:
         outside = self._outside
         return Driver(
-            deadline=outside.deadline,
-            clock=outside.clock,
-            riding=self._riding,
-            announce=self._announce,
+            deadline=outside.deadline, clock=outside.clock, riding=self._riding, announce=self._announce
         )
 
     def _announce(self, ledger: Ledger) -> None:
+        """Tell the hooks; what one of them does to the session in its turn is told to none."""
         hooks = self._outside.hooks
-        if hooks:
-            announce(
-                hooks, self._kept.home.name, written_messages(mend(ledger.view.messages), self._kept.state)
-            )
+        if not hooks or self._is_announcing:
+            return
+        self._is_announcing = True
+        try:
+            messages = written_messages(mend(ledger.view.messages), self._kept.state)
+            announce(hooks, self._kept.home.name, messages)
+        finally:
+            self._is_announcing = False
 
     def _steps(self, turn: Turn[T]) -> Steps[T]:
         """Run the turn on the state as it is, and again if that has changed meanwhile; the last time nobody is asked."""
-        for _ in range(_ATTEMPTS):
+        spent: int | None = 0
+        for attempt in range(_ATTEMPTS):
             seen = self._kept.state
-            result = yield from self._run(turn, seen, self._setup)
+            try:
+                result = yield from self._run(turn, seen, self._setup, announced=attempt > 0)
+            except StaleLedger:
+                self._kept.refresh()
+                continue
+            result = booked(result, spent)
             if (yield Perform(call=partial(self._kept.swap, seen, _step(result)))):
-                if self._setup.settings.compression.split and _is_compacted(result):
-                    yield Perform(call=self._split)
-                return self._told(result)
+                break
+            spent = spent_on(result)
+        else:
+            result = yield Perform(call=partial(self._last, turn, spent))
+        told = self._told(result)
+        if self._setup.settings.compression.split and _is_compacted(result):
+            yield Perform(call=self._split)
+        return told
+
+    def _last(self, turn: Turn[T], spent: int | None) -> T:
+        """Run the turn while everybody in this process waits; nobody is asked, so that it waits for nobody."""
         with self._kept.held():
             while True:
                 seen = self._kept.state
-                result = yield from self._run(turn, seen, replace(self._setup, rungs=0))
+                steps = self._run(turn, seen, replace(self._setup, rungs=0), announced=True)
+                result = booked(_exhausted(steps), spent)
                 if self._kept.swap(seen, _step(result)):
-                    return self._told(result)
+                    return result
 
-    def _run(self, turn: Turn[T], state: State, setup: Setup) -> Steps[T]:
+    def _run(self, turn: Turn[T], state: State, setup: Setup, *, announced: bool) -> Steps[T]:
         windows, clock = self._outside.windows, self._outside.clock
         at = clock.now()
-        result = yield from turn(windows.applied(state), windows.applied_to(setup), at)
+        setup = windows.applied_to(setup_for(state, setup))
+        steps = turn(windows.applied(state), setup, at)
+        result = yield from _silently(steps) if announced else steps
         return timed(result, clock.now() - at)
 
     def _split(self) -> None:
@@ -113,7 +135,7 @@ class Turns:
         at = self._outside.clock.now()
         try:
             self._kept.split(new_name(at), at)
-        except StoreFailed as error:
+        except Exception as error:  # noqa: BLE001  # whatever the store is, the compaction stands
             _log.warning("%s: it could not be split and goes on: %s", self._kept.home.name, error)
 
     def _told(self, result: T) -> T:
@@ -124,6 +146,27 @@ class Turns:
             for warning in result.warnings:
                 tell_warning(warning, self._kept.home.name, call=outside.on_warning, quiet=outside.quiet)
         return result
+
+
+def _silently(steps: Steps[T]) -> Steps[T]:
+    """Carry the steps out without telling anybody of a compaction: they were told before."""
+    try:
+        effect = next(steps)
+        while True:
+            effect = steps.send(None if isinstance(effect, Announce) else (yield effect))
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def _exhausted(steps: Steps[T]) -> T:
+    """Carry out steps that need nothing from the outside."""
+    try:
+        effect = next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError(f"nobody can be asked now: {type(effect).__name__}")
 
 
 def _is_compacted(result: Prepared | Acted) -> bool:

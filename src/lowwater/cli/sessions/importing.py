@@ -59,7 +59,7 @@ def import_sessions(
     wish = Wish(name=name, title=title, model=model, force=force)
     done: list[Imported] = []
     failed: list[Failed] = []
-    with opened_store(store, redact=redacts(None)) as opened:
+    with opened_store(store, redact=redacts(None), creates=True) as opened:
         for file in _watched(files, json=json):
             try:
                 done.append(keep_file(opened, file, wish))

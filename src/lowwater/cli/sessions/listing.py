@@ -48,7 +48,7 @@ def list_sessions(
     lowwater sessions list --limit 100 --source import
     lowwater sessions --json | jq '.sessions[].name'
     """
-    with opened_store(store) as opened:
+    with opened_store(store, is_needed=False) as opened:
         known = [each for each in opened.sessions() if not source or each.about.source == source]
         chosen = known[: limit or (len(known) if json else _SHOWN)]
         rows = rows_of(opened, chosen)

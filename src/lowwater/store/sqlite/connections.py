@@ -46,8 +46,9 @@ class Connections:
             yield connection
 
     def empty_log(self) -> None:
-        """Move the write-ahead log into the file and empty it, unless somebody is reading from it."""
+        """Give free pages back to the disk and empty the write-ahead log, unless somebody is reading from it."""
         with self._borrowed() as connection:
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
@@ -110,6 +111,8 @@ class Connections:
         )
         connection.text_factory = _text
         try:
+            # Only in a file that has no tables yet: free pages can then be given back to the disk.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
             _log_ahead(connection)

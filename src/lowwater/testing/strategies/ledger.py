@@ -16,14 +16,18 @@ from lowwater.values.entries import (
     Opened,
     PreambleChanged,
     Rewound,
+    TakenBack,
 )
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
+from lowwater.values.view import Summary
 
 _MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
 _TOKENS = st.integers(min_value=0, max_value=5_000)
 _STEPS = st.lists(
-    st.sampled_from(("append", "append", "append", "compact", "rewind", "checkpoint", "model", "preamble")),
+    st.sampled_from(
+        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
+    ),
     max_size=14,
 )
 
@@ -71,9 +75,26 @@ class _Session:
             case "compact":
                 compacted = draw_compaction(draw, self.ledger, at)
                 self._add([compacted] if compacted else [])
+            case "take back":
+                self._take_back(at)
             case _ if not self._open_calls:
                 to = draw(st.sampled_from(self._safe))
                 self._add([Rewound(at=at, to=to, discard_later=draw(st.booleans()))])
+
+    def _take_back(self, at: float) -> None:
+        """Take back what stands behind the newest summary from some message of the user on."""
+        items = list(self.ledger.view.items)
+        behind = 1 + max((at for at, item in enumerate(items) if isinstance(item, Summary)), default=-1)
+        starts = [
+            index
+            for index in range(behind, len(items))
+            if items[index].message.role == "user" and not items[index].message.results
+        ]
+        if starts:
+            start = self._draw(st.sampled_from(starts))
+            gone = tuple(item.number for item in items[start:] if not isinstance(item, Summary))
+            self._open_calls = ()
+            self._add([TakenBack(at=at, numbers=gone)])
 
     def _append(self, at: float) -> None:
         """Append the next messages: answers if calls are open, else what the user says and what the model makes of it."""
