@@ -24,7 +24,7 @@ def test_an_original_comes_back_word_for_word() -> None:
     head, body = answer.split("\n", 1)
     assert re.fullmatch(r"\[lw:3 · tool result of terminal · [\d,]+ tokens\]", head)
     assert body == output
-    assert expand(script.ledger(), handle="lw:2").endswith('terminal {"command":"make all"}')
+    assert expand(script.ledger(), handle="lw:2", lines=[1, 1]).endswith('terminal {"command":"make all"}')
 
 
 def test_pictures_are_named_and_not_returned() -> None:
@@ -81,7 +81,7 @@ def test_search_tells_handle_size_excerpt_and_neighbours() -> None:
     script = Script().user("Go.").calls("terminal", {"command": "x"}, "Error: disk full").says("It is full.")
     answer = search(script.ledger(), query="disk error")
     first = script.ledger().messages[2].tokens
-    assert f"lw:3 · tool result of terminal · {first} tokens\n  Error: disk full\n" in answer
+    assert f"lw:3 · tool result of terminal · {first} tokens · in view\n  Error: disk full\n" in answer
     assert "  beside it lw:2 · assistant, calls terminal · " in answer
     assert search(script.ledger(), query="tape").startswith(
         f"{REFUSED}no message has any of the words of “tape”"

@@ -14,6 +14,7 @@ from lowwater.cli.printing import command_line, page_width, print_command, print
 from lowwater.cli.recall_page import Found, expansion_page, expansion_said, found_page, found_said
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.engine.recall import recall as recall_from
+from lowwater.engine.recall.finding import widening
 from lowwater.engine.recall.handles import names_messages, read_handle
 from lowwater.engine.recall.ranges import counted
 from lowwater.errors import BadInput, DamagedStore
@@ -23,8 +24,6 @@ from lowwater.values.stored import Hit
 from lowwater.wiring.session import Session
 
 _LIMIT = 5
-_SPARE = 3
-"""How many more hits are asked for than wanted, for some of them may be recall's own."""
 
 
 def recall(
@@ -92,7 +91,7 @@ def recall(
 def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[Found]:
     """Yield the messages of all sessions that match best, best first; what recall itself once answered is left out."""
     opened: dict[str, Ledger | None] = {}
-    for hit in store.search(words, limit=_SPARE * limit):
+    for hit in widening(lambda most: store.search(words, limit=most), limit):
         if hit.session not in opened:
             opened[hit.session] = _ledger(store, hit.session)
         ledger = opened[hit.session]

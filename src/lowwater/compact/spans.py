@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lowwater.compact.making import Making, edit
 from lowwater.compact.summary import frame, unframe
+from lowwater.compact.summary.framing import index_in
+from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
 from lowwater.compact.users import is_framed, newest_user
 from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
@@ -13,6 +15,9 @@ from lowwater.values.parts import Text, ToolResult
 from lowwater.values.proposal import Proposal
 from lowwater.values.summaries import SummaryRequest
 from lowwater.values.view import Edited, Item, Original, Summary
+
+_INDEX_SHARE = 0.5
+"""Of what a summary may take, at most so much is kept from its words for the index."""
 
 
 def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
@@ -36,11 +41,15 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 def request_for(
     items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
 ) -> SummaryRequest:
-    """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates."""
+    """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates.
+
+    With recall, what their indexes take of `max_tokens` is not for its words: the summary gets such an index again.
+    """
     messages: list[Message] = []
     numbers: list[int] = []
     previous: list[str] = []
-    for item in items[span.start : span.stop]:
+    replaced = items[span.start : span.stop]
+    for item in replaced:
         if isinstance(item, Summary) or is_framed(item.message):
             previous.append(unframe(item.message.text))
         else:
@@ -50,7 +59,7 @@ def request_for(
     return SummaryRequest(
         messages=tuple(messages),
         numbers=tuple(numbers),
-        max_tokens=max_tokens,
+        max_tokens=max_tokens - (min(_indexed(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
         previous="\n\n".join(previous),
         focus=focus,
         newest_user=None if newest is None else _original(_in_person(items[newest])),
@@ -65,24 +74,53 @@ def replace_span(
     """Return the items with one summary in place of the span.
 
     If no user message would follow it, the newest one stands right behind it, word for word. Of the messages in the
-    span, the summary's sources are those that stand nowhere else in the view.
+    span, the summary's sources are those that stand nowhere else in the view. A model that can recall finds an index of
+    their tool results behind the summary.
     """
     repeated = _repeated(items, span)
     behind = list(items[span.stop :])
     if repeated is not None:
         behind.insert(0, _alone(repeated, making))
-    ahead = items[: span.start]
-    sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(_numbers([*ahead, *behind])))
-    framed = frame(
-        text,
-        user_follows=repeated is None,
-        recall=making.offers_recall,
-        sources=sources,
-        redact=making.redact,
-    )
-    message = Message(role=_role(ahead, behind), parts=(Text(text=framed),))
-    summary = Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
+    ahead, replaced = items[: span.start], items[span.start : span.stop]
+    sources = _ranges(set(_numbers(replaced)).difference(_numbers([*ahead, *behind])))
+    role = _role(ahead, behind)
+
+    def with_index(index: str) -> Summary:
+        framed = frame(
+            text,
+            user_follows=repeated is None,
+            recall=making.offers_recall,
+            sources=sources,
+            redact=making.redact,
+            index=index,
+        )
+        message = Message(role=role, parts=(Text(text=framed),))
+        return Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
+
+    summary = with_index("")
+    if making.offers_recall:
+        gone = sum([item.tokens for item in replaced])
+        indexed = with_index(_index(replaced, gone - summary.tokens, making))
+        summary = indexed if indexed.tokens < gone else summary
     return [*ahead, summary, *behind]
+
+
+def _index(replaced: Sequence[Item], saved: int, making: Making) -> str:
+    """Return the index of the results among what is replaced, no longer than a share of the tokens that this saves.
+
+    What earlier indexes among it took is no saving, and may be taken again.
+    """
+    count = making.tokenizer.count
+    carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
+    carried = min(carried, max(saved, 0))
+    room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
+    return index_of_results(replaced, tokens=room, tokenizer=making.tokenizer, redact=making.redact)
+
+
+def _indexed(replaced: Iterable[Item]) -> int:
+    """Return about how many tokens the indexes of summaries take."""
+    texts = [(item.tokens, item.message.text) for item in replaced if isinstance(item, Summary)]
+    return sum(int(tokens * len(index_in(text)) / max(1, len(text))) for tokens, text in texts)
 
 
 def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:

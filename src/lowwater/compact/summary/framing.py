@@ -30,24 +30,33 @@ def frame(
     sources: tuple[Numbers, ...] = (),
     recall: bool = False,
     redact: bool = True,
+    index: str = "",
 ) -> str:
-    """Return a summary as it stands in a view.
+    """Return a summary as it stands in a view, with an index behind it if there is one.
 
     `user_follows` says whether a user message comes after it; if not, the caller repeats the newest one verbatim right
-    behind the summary. `unframe` gets the summary back, without the secrets it had if they were to be redacted.
+    behind the summary. `unframe` gets the summary back, without the secrets it had if they were to be redacted;
+    `index_in` the index.
     """
     introduction = _INTRODUCES.format(what=_named(sources))
     if recall:
         introduction += _RECALLS.format(example=sources[0].first if sources else 12)
-    body = _without_marks(conceal(summary) if redact else summary)
+    body, listed = (_without_marks(conceal(text) if redact else text) for text in (summary, index))
     closing = _FOLLOWS if user_follows else _RUNS_ON
-    return f"{introduction}\n\n{_OPENS}{body}{_CLOSES}\n{closing}"
+    behind = f"{listed}\n\n{closing}" if listed else closing
+    return f"{introduction}\n\n{_OPENS}{body}{_CLOSES}\n{behind}"
 
 
 def unframe(text: str) -> str:
     """Return the summary inside a framed text as it was framed; a text without frame comes back as it is."""
     start, end = text.find(_OPENS), text.rfind(_CLOSES)
     return text[start + len(_OPENS) : end] if 0 <= start < end else text
+
+
+def index_in(text: str) -> str:
+    """Return the index behind the summary in a framed text; empty if it has none."""
+    end = text.rfind(_CLOSES)
+    return text[end + len(_CLOSES) :].rpartition("\n")[0].strip() if end >= 0 else ""
 
 
 def _without_marks(summary: str) -> str:

@@ -77,5 +77,12 @@ def _note(numbers: Sequence[Numbers], unread: Sequence[Numbers], left: _Place | 
         return f"\n[more follows: go on with characters [{left.start + 1}, {left.length}]]"
     if left is not None:
         rest = tuple(without(numbers, (Numbers(first=1, last=left.number - 1),)))
-        return f"\n[more follows: ask around the same words in {handle_of(rest)}]"
+        if left.number > numbers[0].first:
+            return f"\n[more follows: ask around the same words in {handle_of(rest)}]"
+        # The same question about the same messages would only be answered as before.
+        further = handle_of(tuple(without(numbers, (Numbers(first=1, last=left.number),))))
+        return (
+            f"\n[more follows: go on with lw:{left.number} and characters [{left.start + 1}, {left.length}], "
+            f"then ask around the same words in {further}]"
+        )
     return f"\n[not searched yet: {handle_of(unread)}]" if unread else ""

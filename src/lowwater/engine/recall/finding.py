@@ -1,7 +1,7 @@
 """Getting messages back: by handle, or by the words in them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import chain, islice
 from typing import TypeAlias
 
 from lowwater.engine.recall.handles import names_messages, read_handle
@@ -9,6 +9,7 @@ from lowwater.engine.recall.matching import excerpt
 from lowwater.engine.recall.neighbourhood import around, calls_answered, group_of, told
 from lowwater.engine.recall.scanning import scan
 from lowwater.engine.recall.schemas import is_recall
+from lowwater.errors import BadInput
 from lowwater.values.entries import Numbers
 from lowwater.values.ledger import Ledger
 from lowwater.values.parts import Text
@@ -21,6 +22,8 @@ Search: TypeAlias = Callable[[str, int], Sequence[Hit]]
 MOST_HITS = 5
 _SPARE = 3
 """How many more are asked for than wanted, for some of them may be recall's own."""
+_WIDENS = 4
+"""How many times more the next time, if that was not enough."""
 
 
 def recall(
@@ -29,8 +32,11 @@ def recall(
     """Return the messages a handle names, in order, or those that match the words best, best first.
 
     A single message comes with its group and `near` messages before and after that. Without a `search` all
-    messages are read. What recall itself was asked and answered earlier is not found by words: it only repeats.
+    messages are read. What recall itself was asked and answered earlier is not found by words: it only repeats. A
+    `limit` below 1 is BadInput.
     """
+    if limit < 1:
+        raise BadInput(f"limit is {limit}: ask for at least 1 message")
     if names_messages(wanted):
         numbers = read_handle(wanted, of=len(ledger.messages))
         return list(_named(ledger, numbers, near=near))
@@ -38,29 +44,67 @@ def recall(
 
 
 def find(
-    ledger: Ledger, words: str, *, search: Search | None, limit: int, near: int = 1
+    ledger: Ledger,
+    words: str,
+    *,
+    search: Search | None,
+    limit: int,
+    near: int = 1,
+    last: Container[int] = (),
 ) -> Iterator[Recalled]:
-    """Yield the messages that match the words best, best first."""
-    for number in islice(_others(ledger, _found(ledger, words, search, _SPARE * limit)), limit):
+    """Yield the messages that match the words best, best first; those with a number in `last` behind all others."""
+    first: list[int] = []
+    behind: list[int] = []
+    for number in _found(ledger, words, search, limit):
+        if number in last:
+            behind.append(number)
+        elif not _is_own(ledger, number):
+            first.append(number)
+            if len(first) == limit:
+                break
+    rest = (number for number in behind if not _is_own(ledger, number))
+    for number in islice(chain(first, rest), limit):
         yield _recalled(ledger, number, excerpt_of=words, near=near)
 
 
-def _found(ledger: Ledger, words: str, search: Search | None, limit: int) -> Iterable[int]:
+def widening(search: Callable[[int], Sequence[Hit]], limit: int) -> Iterator[Hit]:
+    """Yield what a search finds, best first, each once; it is asked for ever more until there is no more.
+
+    The reader stops once it has `limit` that are of use: what is of none, such as recall's own, hides nothing.
+    """
+    seen: set[tuple[str, int]] = set()
+    most = _SPARE * limit
+    while True:
+        hits = search(most)
+        before = len(seen)
+        for hit in hits:
+            if (hit.session, hit.number) not in seen:
+                seen.add((hit.session, hit.number))
+                yield hit
+        if len(seen) == before or len(hits) < most:
+            return
+        most *= _WIDENS
+
+
+def _is_own(ledger: Ledger, number: int) -> bool:
+    """Return whether a message is a call of recall or its answer."""
+    message = ledger.messages[number - 1].message
+    calls = message.calls
+    if message.results and not any(isinstance(part, Text) for part in message.parts):
+        calls = tuple(calls_answered(ledger.messages, number))
+    return bool(calls) and all(is_recall(call.name) for call in calls)
+
+
+def _found(ledger: Ledger, words: str, search: Search | None, limit: int) -> Iterator[int]:
+    """Yield the numbers of the messages that match, best first, as far as they are asked for."""
+    count = len(ledger.messages)
     if search is None:
-        return scan(ledger, words, limit)
-    # An index may know of messages that another process appended since.
-    return [hit.number for hit in search(words, limit) if hit.number <= len(ledger.messages)]
-
-
-def _others(ledger: Ledger, numbers: Iterable[int]) -> Iterator[int]:
-    """Yield the messages that are not calls of recall or its answers."""
-    for number in numbers:
-        message = ledger.messages[number - 1].message
-        calls = message.calls
-        if message.results and not any(isinstance(part, Text) for part in message.parts):
-            calls = tuple(calls_answered(ledger.messages, number))
-        if not calls or not all(is_recall(call.name) for call in calls):
-            yield number
+        yield from scan(ledger, words, count)
+        return
+    for hit in widening(lambda most: search(words, most), limit):
+        # An index may know of messages that another process appended since.
+        if hit.number <= count:
+            yield hit.number
 
 
 def _named(ledger: Ledger, numbers: Sequence[Numbers], *, near: int) -> Iterator[Recalled]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from lowwater.engine.recall.answered import results_of, show_call
 from lowwater.engine.recall.arguments import ExpandTo, SearchFor
 from lowwater.engine.recall.around import show_around
 from lowwater.engine.recall.cutting import Block, Count, fill, fitting
@@ -16,6 +17,7 @@ from lowwater.errors import BadInput
 from lowwater.values.entries import Numbers
 from lowwater.values.ledger import Ledger
 from lowwater.values.recalled import Child, Recalled
+from lowwater.values.view import Original
 
 _BESIDE = 4
 """Neighbours of a match that are named."""
@@ -27,33 +29,40 @@ _SUMMARY_SHARE = 0.5
 def tell_search(
     ledger: Ledger, asked: SearchFor, search: Search | None, tokens: int, count: Count
 ) -> str | None:
-    """Return the matches, each with an excerpt and its neighbours, as many as fit; None if not even one does."""
+    """Return the matches, each with an excerpt and its neighbours, as many as fit; None if not even one does.
+
+    Those that the view shows as they were come last and are marked: they need no recall.
+    """
     if is_handle(asked.query):
         raise BadInput(f"{clipped(asked.query)} is a handle: give it to lowwater_expand")
-    found = list(find(ledger, asked.query, search=search, limit=asked.limit))
+    visible = {item.number for item in ledger.view.items if isinstance(item, Original)}
+    # Where nothing was compacted there is nothing to prefer, and no reason to look any further.
+    last = visible if len(visible) < len(ledger.messages) else ()
+    found = list(find(ledger, asked.query, search=search, limit=asked.limit, last=last))
     if not found:
         raise BadInput(
             f"no message has any of the words of {clipped(asked.query)}: "
             "try other words, such as a file name, an identifier or part of an error message"
         )
 
+    is_mixed = len({one.number in visible for one in found}) > 1
+
     def frame(text: str, shown: int, left: int | None) -> str:
         head = f"{shown} of {len(found)} matches" if left is not None else f"{len(found)} matches"
-        return f"[{head}, best first · read one with lowwater_expand and its handle]\n{text}"
+        order = "best first, those in view last" if is_mixed else "best first"
+        return f"[{head}, {order} · read one with lowwater_expand and its handle]\n{text}"
 
-    return fill((_match(ledger, one) for one in found), tokens, count, frame)
+    return fill((_match(ledger, one, in_view=one.number in visible) for one in found), tokens, count, frame)
 
 
 def tell_expand(ledger: Ledger, asked: ExpandTo, tokens: int, count: Count) -> str | None:
     """Return what a handle leads to, as much as fits; None if nothing does."""
     opened = open_handle(ledger, asked.handle)
     numbers = opened.numbers
+    if counted(numbers) == 1:
+        return _one(ledger, asked, numbers, tokens, count)
     if asked.around:
         return show_around(ledger, numbers, asked.around, tokens, count)
-    if counted(numbers) == 1:
-        (one,) = read_messages(ledger, numbers)
-        part = part_of(one, lines=asked.lines, characters=asked.characters)
-        return show(one, caption(ledger.messages, one), part, tokens, count)
     if asked.lines or asked.characters:
         raise BadInput(
             f"lines and characters count within one message: give a handle such as lw:{numbers[0].first}"
@@ -61,15 +70,30 @@ def tell_expand(ledger: Ledger, asked: ExpandTo, tokens: int, count: Count) -> s
     return _in_full(ledger, opened, tokens, count) or _listed(ledger, opened, tokens, count)
 
 
-def _match(ledger: Ledger, one: Recalled) -> Block[int]:
+def _one(
+    ledger: Ledger, asked: ExpandTo, numbers: Sequence[Numbers], tokens: int, count: Count
+) -> str | None:
+    """Return one message, or the part of it that was asked for; a call comes with its results."""
+    (one,) = read_messages(ledger, numbers)
+    is_whole = not (asked.lines or asked.characters)
+    results = results_of(ledger.messages, one) if is_whole else []
+    if asked.around:
+        answers = (Numbers(first=each.number, last=each.number) for each in results)
+        return show_around(ledger, (*numbers, *answers), asked.around, tokens, count)
+    if results and (told := show_call(ledger.messages, one, results, tokens, count)) is not None:
+        return told
+    part = part_of(one, lines=asked.lines, characters=asked.characters)
+    return show(one, caption(ledger.messages, one), part, tokens, count)
+
+
+def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> Block[int]:
+    said = f"{caption(ledger.messages, one)}{' · in view' if in_view else ''}"
     nearest = sorted(one.near, key=lambda told: abs(told.number - one.number))[:_BESIDE]
     beside = [
         f"  beside it {told.handle} · {told.who} · {told.tokens:,} tokens · {first_line(told.text, _BESIDE_WIDTH)}"
         for told in sorted(nearest, key=lambda told: told.number)
     ]
-    return Block(
-        text="\n".join([caption(ledger.messages, one), f"  {one.excerpt}", *beside]), about=one.number
-    )
+    return Block(text="\n".join([said, f"  {one.excerpt}", *beside]), about=one.number)
 
 
 def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
