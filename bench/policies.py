@@ -4,49 +4,38 @@
 
 Every recorded session with times and at least 60 calls is played through the library: the messages as they were
 recorded, at the times they were recorded; or, with `--generated`, sessions of the project's own generator. A call is billed as the provider's cache rules say (`economics`), a summary as
-a call that rides the cached prefix, and each later use of something that is no longer in the view as one recall: a call
-over the cached prompt and a write of the content.
+a call that rides the cached prefix, and each result that a call uses and that is no longer in the view as one recall: a
+call over the cached prompt and a write of the content (`replay/running/full.py`).
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from multiprocessing import Pool
-from typing import Any
 
-from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
-from bench.transcripts import ABSENT, CANONICAL, Recorded, Session, sessions
-from bench.uses import Reading, Use, find
-from lowwater.compact.summary import extract
+from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.decide.policies import POLICIES
-from lowwater.economics.bill import cost_of
 from lowwater.load.registry import load_registry
-from lowwater.load.tokenizer import tokenizer_for
-from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_completion
+from lowwater.replay.references.uses import uses_of
+from lowwater.replay.running.courses import course_for
+from lowwater.replay.running.full import Part, play_full
+from lowwater.replay.running.results import Outcome
+from lowwater.replay.running.script import Script, script_of
 from lowwater.testing.sessions import Kind, generate_session
-from lowwater.values.message import texts_of
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
+from lowwater.values.recording import RecordedMessage, Recording
 from lowwater.wire.formats import decode_messages, encode_messages
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
 
 OURS = "rent-or-buy"
-TOKENIZER = tokenizer_for("o200k")
 MODEL = "claude-opus-4-5"
 LEAST_CALLS = 60
 KINDS: tuple[Kind, ...] = ("coding", "research", "support")
 GENERATED, TURNS = 10, 150
 """Seeds of each kind, and calls of each session."""
-_INSTRUCTION = 400
-_TTL = 300.0
 
 
-class Outcome(Struct, kw_only=True):
-    """What one session, or many together, came to; money in nano-dollars."""
+class Sums(Struct, kw_only=True):
+    """What many sessions together came to; money in nano-dollars."""
 
     calls: int = 0
     cost: int = 0
@@ -61,136 +50,60 @@ class Outcome(Struct, kw_only=True):
         """Calls, summaries and rework."""
         return self.cost + self.rework + self.summaries
 
-    def add(self, other: "Outcome") -> None:
-        """Add another."""
-        for field in self.__struct_fields__:
-            setattr(self, field, getattr(self, field) + getattr(other, field))
+    def add(self, outcome: Outcome) -> None:
+        """Add a session."""
+        self.calls += outcome.cadence.turns
+        self.cost += outcome.cost - outcome.summaries
+        self.summaries += outcome.summaries
+        self.rework += outcome.rework
+        self.compactions += outcome.cadence.events
+        self.uses += outcome.recall.uses
+        self.kept += outcome.recall.in_view
 
 
-class StandIn:
-    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy."""
-
-    NAME = "stand-in"
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def summarize(self, request: SummaryRequest, /) -> Written:
-        """Return the extractive summary."""
-        return Written(text=extract(request, TOKENIZER), by=self.NAME)
-
-
-class Playing:
+class Job(Struct, frozen=True, kw_only=True):
     """One session under one policy."""
 
-    def __init__(self, recorded: Session, policy: str, model: str, *, keyless: bool = False) -> None:
-        self._clock = ScriptedClock()
-        quiet = Settings(output=OutputSettings(quiet=True))
-        self._session = Lowwater(
-            store="memory:",
-            model=model,
-            policy=policy,
-            clock=self._clock,
-            summarizer=() if keyless else StandIn(model),
-            settings=quiet,
-        ).session("bench")
-        self._model = load_registry().find(model)
-        self._recorded = recorded
-        self._outcome = Outcome()
-        self._called = 0.0
-
-    def play(self) -> Outcome:
-        """Play every call of the session."""
-        lines = [line for line in self._recorded.messages if line.kind != "compact_summary"]
-        uses = _by_turn(Reading([line.message for line in lines]))
-        turn, new = 0, list[Any]()
-        for line in lines:
-            assert line.message.wire is not None
-            raw = Raw(line.message.wire.raw)
-            if line.message.role != "assistant" or not new:
-                new.append(raw)
-                continue
-            turn += 1
-            self._clock.advance(max(0.0, (line.at or 0.0) - self._clock.now()))
-            self._session.append(new)
-            self._call(uses.get(turn, []), raw, output=TOKENIZER.count("".join(texts_of(line.message))))
-            new = []
-        return self._outcome
-
-    def _call(self, uses: Sequence[Use], answer: Raw, *, output: int) -> None:
-        before = self._session.status().prompt
-        compactions = self._session.status().compaction_count
-        request = self._session.prepare()
-        usage = replace(self._session.expected_usage(), output=output)
-        self._outcome.calls += 1
-        self._outcome.cost += self._cost(usage)
-        if self._session.status().compaction_count > compactions:
-            self._compacted(before)
-        self._use(uses, request, usage.prompt)
-        self._called = self._clock.now()
-        self._session.record(as_completion(answer, usage, self._model.name))
-
-    def _compacted(self, before: int) -> None:
-        event = self._session.last_compaction()
-        assert event is not None
-        self._outcome.compactions += 1
-        if event.summarizer == StandIn.NAME:
-            warm = self._clock.now() - self._called <= _TTL
-            usage = Usage(
-                cache_read=before if warm else 0,
-                uncached=_INSTRUCTION if warm else before + _INSTRUCTION,
-                output=event.summary_tokens,
-            )
-            self._outcome.summaries += self._cost(usage)
-
-    def _use(self, uses: Sequence[Use], request: PreparedRequest, prompt: int) -> None:
-        if not uses:
-            return
-        shown = "\0".join(text for message in request.messages for text in texts_of(message))
-        for use in uses:
-            kept = find(use.text, shown, 0, len(shown)) >= 0
-            self._outcome.uses += 1
-            self._outcome.kept += kept
-            if not kept:
-                content = TOKENIZER.count(use.result.text)
-                self._outcome.rework += self._cost(Usage(cache_read=prompt, cache_write=content))
-
-    def _cost(self, usage: Usage) -> int:
-        cost = cost_of(usage, self._model)
-        assert cost is not None, f"no price is known for {self._model.name}"
-        return cost
+    script: Script
+    policy: str
+    model: str
+    keyless: bool
 
 
-def _by_turn(reading: Reading) -> dict[int, list[Use]]:
-    found: dict[int, list[Use]] = {}
-    for use in reading.uses():
-        found.setdefault(use.result.turn + use.later, []).append(use)
-    return found
+def play(job: Job) -> Outcome:
+    """Return what the session comes to; the hidden system prompts of recordings are left out."""
+    course = course_for(job.script, (), model=job.model, recorded=job.model)
+    part = Part(
+        policy=job.policy,
+        model=load_registry().find(job.model),
+        outputs=tuple(turn.output for turn in course.turns),
+        keyless=job.keyless,
+        offers_recall=False,
+    )
+    return play_full(job.script, uses_of(job.script.messages), part)
 
 
-def _played(task: tuple[Session, str, str, bool]) -> tuple[str, Outcome]:
-    recorded, policy, model, keyless = task
-    return policy, Playing(recorded, policy, model, keyless=keyless).play()
-
-
-def _chosen() -> Iterator[Session]:
+def _recorded() -> Iterator[Script]:
     for session in sessions():
         lines = session.messages
         calls = sum(line.message.role == "assistant" for line in lines)
         if calls >= LEAST_CALLS and all(line.at for line in lines if line.message.role == "assistant"):
-            yield session
+            messages = (RecordedMessage(message=line.message, at=line.at, kind=line.kind) for line in lines)
+            yield script_of(
+                Recording(id=session.id, agent=session.agent, path=session.name, messages=tuple(messages))
+            )
 
 
-def _generated() -> Iterator[Session]:
+def _generated() -> Iterator[Script]:
     for kind in KINDS:
         for seed in range(1, 1 + GENERATED):
             made = generate_session(kind, seed=seed, turns=TURNS)
             raws = encode_messages(made.messages, "openai_chat")
-            lines = (
-                Recorded(message=message, kind="", model=made.model, usage=b"", at=at)
+            messages = (
+                RecordedMessage(message=message, at=at)
                 for message, at in zip(decode_messages(raws, "openai_chat"), made.times, strict=True)
             )
-            yield Session(name=made.id, id=made.id, agent="", messages=tuple(lines))
+            yield script_of(Recording(id=made.id, agent="", path="", messages=tuple(messages)))
 
 
 def main() -> int:
@@ -201,13 +114,17 @@ def main() -> int:
         return 0
     keyless = "--keyless" in sys.argv
     model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
-    chosen = list(_generated() if generated else _chosen())
-    totals = {policy.name: Outcome() for policy in POLICIES}
-    tasks = [(session, policy, model, keyless) for session in chosen for policy in totals]
+    chosen = list(_generated() if generated else _recorded())
+    totals = {policy.name: Sums() for policy in POLICIES}
+    jobs = [
+        Job(script=script, policy=policy, model=model, keyless=keyless)
+        for script in chosen
+        for policy in totals
+    ]
     with Pool() as pool:
-        for done, (policy, outcome) in enumerate(pool.imap_unordered(_played, tasks, chunksize=4), start=1):
-            totals[policy].add(outcome)
-            print(f"\r{done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+        for done, outcome in enumerate(pool.imap_unordered(play, jobs, chunksize=4), start=1):
+            totals[outcome.policy].add(outcome)
+            print(f"\r{done} of {len(jobs)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     how = ", without a model for summaries" if keyless else ""
     print(

@@ -2,31 +2,32 @@
 
     .venv/bin/python -m bench.recall
 
-Of every recorded session, the uses (see `bench.uses`) that come more than 5 calls after a result of more than 600
+Of every recorded session, the uses (see `lowwater.replay.references`) that come more than 5 calls after a result of more than 600
 characters: is the very string in the placeholder, whose tokens are at most 16 % of the result's, frame included?
 The digest was tuned on one half of the sessions; the figures that count are those of the other half.
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from time import perf_counter
 
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from bench.uses import Elided, Reading, Use, find
 from lowwater.compact.placeholder import placeholder
 from lowwater.load.tokenizer import SplintrTokenizer
 from lowwater.ports import Tokenizer
+from lowwater.replay.references import Origin, Use, find, said_in, uses_of
+from lowwater.values.message import Message
 from lowwater.values.references import NAME
 from lowwater.values.tools import classify
 
 LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
 _FRAME = "[tool · 10,000 chars elided · recall lw:100]\n"
 
-Shown = Callable[[Elided, frozenset[str], Tokenizer], str]
+Shown = Callable[[Origin, frozenset[str], Tokenizer], str]
 
 
 class Kept(Struct, kw_only=True):
@@ -41,30 +42,30 @@ class Kept(Struct, kw_only=True):
         return self.kept / self.uses if self.uses else 1.0
 
 
-def head_and_tail(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+def head_and_tail(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
     """Return a frame with the start and end of the text around it."""
     return _largest(
         lambda size: result.text[:size] + _FRAME + result.text[-size:], len(result.text), result, tokenizer
     )
 
 
-def bag_of_names(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+def bag_of_names(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
     """Return a frame with the distinct names of the text as they come."""
     names = list(dict.fromkeys(NAME.findall(result.text)))
     return _largest(lambda size: _FRAME + " ".join(names[:size]), len(names), result, tokenizer)
 
 
-def with_digest(result: Elided, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+def with_digest(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
     """Return the placeholder, made from nothing but the result and its call."""
     return _placeholder(result, frozenset(), tokenizer)
 
 
-def with_digest_that_knows(result: Elided, known: frozenset[str], tokenizer: Tokenizer) -> str:
+def with_digest_that_knows(result: Origin, known: frozenset[str], tokenizer: Tokenizer) -> str:
     """Return the placeholder without the names that other messages say."""
     return _placeholder(result, known, tokenizer)
 
 
-def _placeholder(result: Elided, known: frozenset[str], tokenizer: Tokenizer) -> str:
+def _placeholder(result: Origin, known: frozenset[str], tokenizer: Tokenizer) -> str:
     return placeholder(
         result.text, number=100, call=result.call, offers_recall=True, tokenizer=tokenizer, known=known
     )
@@ -78,7 +79,7 @@ WAYS: dict[str, Shown] = {
 }
 
 
-def _largest(text_of: Callable[[int], str], most: int, result: Elided, tokenizer: Tokenizer) -> str:
+def _largest(text_of: Callable[[int], str], most: int, result: Origin, tokenizer: Tokenizer) -> str:
     """Return the longest text that is within the ratio."""
     room = int(RATIO * tokenizer.count(result.text))
     low, high = 0, most
@@ -107,25 +108,38 @@ def half_of(session: str) -> str:
     return "report" if sha256(session.encode()).digest()[0] & 1 else "tune"
 
 
-def late_uses() -> Iterator[tuple[str, Reading, dict[int, list[Use]]]]:
-    """Yield for every session its half and its late uses of long results, together for each result."""
+def late_uses() -> Iterator[tuple[str, list[Message], dict[tuple[int, str], list[Use]]]]:
+    """Yield for every session its half, its messages and its late uses of long results, together for each result."""
     for session in sessions():
-        reading = Reading([each.message for each in session.messages if each.kind != "compact_summary"])
-        by_result: dict[int, list[Use]] = defaultdict(list)
-        for use in reading.uses():
-            if use.later > LATER and len(use.result.text) > LONG:
-                by_result[id(use.result)].append(use)
-        yield half_of(session.id), reading, by_result
+        messages = [each.message for each in session.messages if each.kind != "compact_summary"]
+        by_result: dict[tuple[int, str], list[Use]] = defaultdict(list)
+        for use in uses_of(messages):
+            if use.later > LATER and len(use.origin.text) > LONG:
+                by_result[use.origin.number, use.origin.call.id].append(use)
+        yield half_of(session.id), messages, by_result
+
+
+def talk(messages: Sequence[Message], until: int) -> str:
+    """Return all text up to the answer of call `until`, that one included, but for the results of tools."""
+    said: list[str] = []
+    turn = 0
+    for message in messages:
+        turn += message.role == "assistant"
+        if turn > until:
+            break
+        said.append(message.text)
+        said += (text for call in message.calls for text in (call.name, *said_in(call, keys=True)))
+    return "\n".join(said)
 
 
 def measure(ways: dict[str, Shown] = WAYS) -> dict[str, Measured]:
     """Elide every result that is used late in each way, and look for its uses."""
     tokenizer = SplintrTokenizer()
     measured = {way: Measured(kept=defaultdict(Kept)) for way in ways}
-    for half, reading, by_result in late_uses():
+    for half, messages, by_result in late_uses():
         for uses in by_result.values():
-            result = uses[0].result
-            known = frozenset(NAME.findall(reading.talk(result.turn + LATER)))
+            result = uses[0].origin
+            known = frozenset(NAME.findall(talk(messages, result.turn + LATER)))
             for way, shown in ways.items():
                 _look(measured[way], half, uses, shown=shown, known=known, tokenizer=tokenizer)
     return measured
@@ -141,7 +155,7 @@ def _look(
     tokenizer: Tokenizer,
 ) -> None:
     """Elide the result of these uses, and count which of them are left."""
-    result = uses[0].result
+    result = uses[0].origin
     start = perf_counter()
     text = shown(result, known, tokenizer)
     measured.seconds += perf_counter() - start
@@ -151,7 +165,7 @@ def _look(
     measured.tokens += left
     measured.over += left > RATIO * whole
     for use in uses:
-        kept = find(use.text, text, 0, len(text)) >= 0
+        kept = find(use.text, text) >= 0
         for group in ("all", f"tool: {classify(result.call.name)}", f"reference: {use.kind}"):
             count = measured.kept[half, group]
             count.uses += 1

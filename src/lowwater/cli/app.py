@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lowwater.cli.audit import audit
 from lowwater.cli.checkpoints import checkpoints
 from lowwater.cli.command import Command, Group
 from lowwater.cli.compress import compress
@@ -20,6 +21,7 @@ from lowwater.cli.inspect import inspect
 from lowwater.cli.models import models
 from lowwater.cli.presets import presets
 from lowwater.cli.recall import recall
+from lowwater.cli.replay import replay
 from lowwater.cli.rewind import rewind
 from lowwater.cli.sessions import sessions
 from lowwater.cli.status import status
@@ -33,6 +35,7 @@ total cost, and never loses a message.
 [cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
 [cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
 [cyan]lowwater compress session.jsonl[/cyan]    compact it; originals stay in your file
+[cyan]lowwater audit ~/.claude/projects[/cyan] where the money of recorded sessions went
 [cyan]lowwater status[/cyan]                    the newest kept session, and its bill
 [cyan]lowwater efficiency[/cyan]                what all sessions cost, and what to change
 [cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
@@ -81,6 +84,8 @@ KNOW = "Know the models and the settings"
 app.command("inspect", cls=Command, rich_help_panel=LOOK)(inspect)
 app.command("explain", cls=Command, rich_help_panel=LOOK)(explain)
 app.command("compress", cls=Command, rich_help_panel=LOOK)(compress)
+app.command("audit", cls=Command, rich_help_panel=LOOK)(audit)
+app.command("replay", cls=Command, rich_help_panel=LOOK)(replay)
 app.command("demo", cls=Command, rich_help_panel=LOOK)(demo)
 app.command("status", cls=Command, rich_help_panel=KEPT)(status)
 app.command("efficiency", cls=Command, rich_help_panel=KEPT)(efficiency)

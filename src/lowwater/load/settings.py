@@ -14,7 +14,9 @@ from lowwater.values.settings.catalogue import PREFIX
 from lowwater.values.settings.words import did_you_mean, shown
 
 FILE = "lowwater.yaml"
-OTHER_VARIABLES = frozenset({"LOWWATER_CONFIG", "LOWWATER_DEBUG", "LOWWATER_STORE"})
+OTHER_VARIABLES = frozenset(
+    {"LOWWATER_CONFIG", "LOWWATER_DEBUG", "LOWWATER_NEEDS_BROWSER", "LOWWATER_POSTGRES_BIN", "LOWWATER_STORE"}
+)
 """Variables that begin like settings and are none."""
 
 

@@ -56,6 +56,8 @@ def threshold(share: float) -> Callable[[Tally], Policy]:
     """A summary of all but the tail at a share of the window."""
 
     def made(tally: Tally) -> Policy:
+        """At a share of the window, a summary of all but the tail."""
+
         def decide(turn: int, state: State) -> Action | None:
             return _summary(tally, turn, state) if _is_at(tally, turn, state, share) else None
 

@@ -7,6 +7,7 @@ from math import log
 from msgspec import Struct
 
 from lowwater.compact.worth import chance_of_use
+from lowwater.count.framing import Framing
 from lowwater.count.message import count_message
 from lowwater.ports import Tokenizer
 from lowwater.replay.course import SHARE, Course, Turn, Use
@@ -33,16 +34,18 @@ def course_of(
     tail: int,
     uses: Sequence[Use],
     tokenizer: Tokenizer,
+    framing: Framing | None = None,
 ) -> Course:
     """Return the course of a session; of its first prompt, what no message shows is tools and system.
 
-    Every answer is a turn. Messages after the last one belong to none and are left out.
+    Every answer is a turn. Messages after the last one belong to none and are left out. Without a framing messages are
+    counted in that of the format they came in.
     """
     turns: list[Turn] = []
     calls: dict[str, ToolCall] = {}
     new, before = Turn(text=0), None
     for timed in messages:
-        message, tokens = timed.message, count_message(timed.message, tokenizer)
+        message, tokens = timed.message, count_message(timed.message, tokenizer, framing=framing)
         calls |= {call.id: call for call in message.calls}
         if message.role == "assistant":
             gap = 0.0 if before is None else max(0.0, timed.at - before)

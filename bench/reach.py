@@ -1,0 +1,144 @@
+"""Where what later answers use is when they need it: in the view, one recall away, or gone.
+
+    .venv/bin/python -m bench.reach [MODEL] [--sample]
+
+Every recorded session with at least 60 calls is played through the library under rent-or-buy, with recall offered and a
+SQLite file as its store; before each call the uses of its answer are looked for (`lowwater.replay.references`). The halves are
+those of `bench.recall`: the querier was chosen on one, the figures that count are those of the other. The command ends
+with status 1 if less than 90 % of what left the view is one recall away.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from bench.recall import half_of
+from bench.transcripts import ABSENT, CANONICAL, Session, sessions
+from lowwater.compact.summary import extract
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
+from lowwater.store.opening import SQLITE, open_store
+from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.playing import as_completion
+from lowwater.values.message import texts_of
+from lowwater.values.settings import OutputSettings, Settings
+from lowwater.values.stored import Hit
+from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.wiring.library import Lowwater
+
+MODEL, POLICY = "claude-opus-4-5", "rent-or-buy"
+LEAST_CALLS, SAMPLE = 60, 10
+WANTED = 0.90
+TOKENIZER = tokenizer_for("o200k")
+
+
+class StandIn:
+    """Writes what the extractive summarizer would, and counts as a model."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return the extractive summary."""
+        return Written(text=extract(request, TOKENIZER), by="stand-in")
+
+
+def play(recorded: Session, model: str, path: Path) -> Iterator[Outcome]:
+    """Yield where every use of a session is, in order."""
+    lines = [line for line in recorded.messages if line.kind != "compact_summary"]
+    messages = [line.message for line in lines]
+    scorer = Scorer(uses_of(messages), messages, tokenizer=TOKENIZER)
+    clock, store = ScriptedClock(), open_store(f"{SQLITE}{path}")
+    session = Lowwater(
+        store=store,
+        model=model,
+        policy=POLICY,
+        clock=clock,
+        summarizer=StandIn(model),
+        settings=Settings(output=OutputSettings(quiet=True)),
+    ).session("bench")
+
+    def search(words: str, limit: int) -> Sequence[Hit]:
+        return store.search(words, session="bench", limit=limit)
+
+    new: list[Raw] = []
+    for line in lines:
+        assert line.message.wire is not None
+        raw = Raw(line.message.wire.raw)
+        if line.message.role != "assistant" or not new:
+            new.append(raw)
+            continue
+        clock.advance(max(0.0, (line.at or 0.0) - clock.now()))
+        session.append(new)
+        session.prepare(offers_recall=True)
+        yield from scorer.at(session.ledger, search)
+        output = TOKENIZER.count("".join(texts_of(line.message)))
+        session.record(as_completion(raw, replace(session.expected_usage(), output=output), model))
+        new = []
+    store.close()
+
+
+def measure(model: str, step: int) -> dict[str, Recall]:
+    """Play every `step`-th long session and return where its uses are, by half."""
+    totals = {"tune": Recall(), "report": Recall()}
+    chosen = [session for session in sessions() if _calls(session) >= LEAST_CALLS][::step]
+    with TemporaryDirectory() as folder:
+        for done, session in enumerate(chosen, start=1):
+            found = recall_of(play(session, model, Path(folder) / f"{done}.db"))
+            half = half_of(session.id)
+            totals[half] = totals[half].plus(found)
+            print(f"\r{done} of {len(chosen)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return totals
+
+
+def _calls(session: Session) -> int:
+    return sum(line.message.role == "assistant" for line in session.messages)
+
+
+def table(totals: dict[str, Recall]) -> str:
+    """Return the shares by half and kind, and how the others are reached or why not, as a Markdown table."""
+    lines = [
+        "| sessions | uses | number | in view | left the view | one recall away |",
+        "|---|---|---|---|---|---|",
+    ]
+    for half, total in totals.items():
+        lines.append(_row(half, "all", total))
+        for kind, places in sorted(total.by_kind.items()):
+            of_kind = Recall(
+                in_view=places.get("in_view", 0),
+                one_recall=places.get("one_recall", 0),
+                gone=places.get("gone", 0),
+            )
+            lines.append(_row(half, kind, of_kind))
+    for half, total in totals.items():
+        told = ", ".join(f"{why} {count}" for why, count in {**total.ways, **total.causes}.items())
+        lines.append(f"\n{half}: {told}.")
+    return "\n".join(lines)
+
+
+def _row(half: str, what: str, recall: Recall) -> str:
+    left = recall.one_recall + recall.gone
+    return (
+        f"| {half} | {what} | {recall.uses:,} | {recall.share_in_view:.1%} | {left:,} "
+        f"| {recall.share_one_recall:.1%} |"
+    )
+
+
+def main() -> int:
+    """Print the table; fail if less than wanted is one recall away."""
+    if not CANONICAL.exists():
+        print(ABSENT)
+        return 0
+    model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
+    totals = measure(model, SAMPLE if "--sample" in sys.argv else 1)
+    print(table(totals))
+    return 0 if totals["report"].share_one_recall >= WANTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""`lowwater replay`: what recorded sessions would have cost under other policies, beside the cheapest schedule possible."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from lowwater.errors import BadInput
+
+Where = Literal["local", "ray"]
+
+
+def replay(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH…", help="Recorded sessions: files, or folders with all below them."),
+    ],
+    *,
+    policies: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…", help="Only these policies; the optimum is always there.", show_default=False
+        ),
+    ] = "",
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Prices, window and cache rules to replay with: a model, or a price sheet "
+            "(anthropic-r10, anthropic-r05, openai-30m, deepseek). Without it those of the model that was recorded.",
+            show_default=False,
+        ),
+    ] = "",
+    full: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…|all|none",
+            help="Which policies the real engine plays too, on the real messages.",
+        ),
+    ] = "rent-or-buy,never",
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Let the real engine play in the pessimistic arm as well.")
+    ] = False,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep finished sessions there; run again, only the others are played.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes to play in; as many as cores.", show_default=False),
+    ] = None,
+    engine: Annotated[
+        Where, typer.Option(help="Play on this machine, or on a Ray cluster: the results are the same.")
+    ] = "local",
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster; without it, one is started on this machine for the run.",
+            show_default=False,
+        ),
+    ] = "",
+    json: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write all figures as JSON, too; - prints only that.", show_default=False
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page for a browser, too.", show_default=False),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write tables for DuckDB and the like, too: sessions, outcomes, gone, events, calls.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show what recorded sessions would have cost under other policies.
+
+    Each session is played again, without its own compactions and at its own
+    times, and billed by the model's prices and cache rules. Policies stand
+    beside the cheapest schedule that hindsight allows: what they cost is
+    divided by the optimum, with rework (a recall for each later use of
+    something no longer in view) charged to both. "~" marks policies with
+    actions of their own, which the optimum does not bound. The pessimistic
+    arm loses cached prefixes now and then, the same ones for all policies.
+
+    lowwater replay ~/.claude/projects
+    lowwater replay ~/.claude/projects --model claude-opus-5-5 --json replay.json
+    lowwater replay sessions/ --policies rent-or-buy,claude-code --run replay.run
+    lowwater replay ~/.claude/projects --html replay.html
+    lowwater replay sessions/ --engine ray --address auto --parquet tables/
+    """
+    try:
+        from lowwater.cli.replay_run import Wanted, replay_all  # noqa: PLC0415 (needs the extra `replay`)
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise BadInput("replaying needs numpy: install lowwater[replay]") from None
+    replay_all(
+        Wanted(
+            paths=tuple(paths),
+            policies=_names(policies),
+            model=model,
+            full=_names(full),
+            thorough=thorough,
+            run=run,
+            workers=workers,
+            engine=engine,
+            address=address,
+            json=json,
+            html=html,
+            parquet=parquet,
+        )
+    )
+
+
+def _names(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))

@@ -1,0 +1,1 @@
+"""What recorded sessions cost, why their cache missed, and what compaction did or would have done about it."""

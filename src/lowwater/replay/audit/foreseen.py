@@ -1,0 +1,120 @@
+"""What the cache rules say each call reads and writes, from the sizes and times of a session's prompts alone.
+
+Each prompt is taken to continue the one before. Where a client compacted, only the fixed start is left; where a prompt
+is smaller than the one before, what stood before the user spoke last is. What the first call read lies outside the
+session, in those that ran beside it, so it is taken as recorded; so is the lifetime that the client asks of the cache.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lowwater.economics.after_call import after_call
+from lowwater.economics.belief import Belief, Boundary, expected_usage
+from lowwater.economics.bill import cost_at
+from lowwater.replay.audit.audited import Foreseen
+from lowwater.replay.audit.calls import Call
+from lowwater.replay.audit.causes import lifetime_after, uses_cache
+from lowwater.values.layout import Block, Layout, Lifetime, chained
+from lowwater.values.usage import Usage
+
+_MOST_BLOCKS = 48
+"""Older blocks are joined, so that a long session costs no more a call than a short one."""
+
+
+def foresee(calls: Sequence[Call]) -> tuple[Usage | None, ...]:
+    """Return the input side of each call as foreseen, None where its prompt was not recorded."""
+    session = _Session()
+    return tuple(session.call(call, call.usage) if call.usage is not None else None for call in calls)
+
+
+def foreseen_bill(calls: Sequence[Call]) -> Foreseen | None:
+    """Return the input bill as foreseen and as recorded, copies left out; None if no price is known or no cache used."""
+    pairs = list(_bills(calls)) if uses_cache(calls) else []
+    if not pairs:
+        return None
+    return Foreseen(foreseen=sum(one for one, _ in pairs), recorded=sum(other for _, other in pairs))
+
+
+def _bills(calls: Sequence[Call]) -> Iterator[tuple[int, int]]:
+    for call, foreseen in zip(calls, foresee(calls), strict=True):
+        prices, usage = call.prices, call.usage
+        if prices is not None and usage is not None and foreseen is not None and not call.copied:
+            yield (
+                cost_at(foreseen, prices),
+                cost_at(usage, prices) - cost_at(Usage(output=usage.output), prices),
+            )
+
+
+class _Session:
+    """The prompt so far as blocks, and what the provider is believed to hold of it."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._fixed = 0  # blocks at the start that a compaction leaves
+        self._turn_began = 0  # the size of the prompt when the user spoke last
+        self._belief = Belief()
+        self._long = False
+        self._count = 0
+
+    def call(self, call: Call, usage: Usage) -> Usage:
+        is_first = not self._blocks
+        if is_first:
+            self._long = lifetime_after(usage, long=False)
+        self._go_on(call, usage)
+        layout = self._layout(call)
+        at = call.at or 0.0
+        if is_first and self._fixed:
+            fixed = Boundary(key=layout.blocks[0].key, tokens=usage.cache_read, used=at)
+            self._belief = Belief(boundaries=(fixed,))
+        expected = expected_usage(self._belief, layout, call.model, at)
+        self._belief = after_call(self._belief, layout, call.model, call.answered or at).belief
+        self._long = lifetime_after(usage, long=self._long)
+        self._turn_began = usage.prompt if call.begins_turn else self._turn_began
+        return expected
+
+    def _go_on(self, call: Call, usage: Usage) -> None:
+        """Make the blocks those of this prompt: what is left of the one before, and what is new."""
+        if not self._blocks and usage.cache_read:
+            self._add(usage.cache_read)
+            self._fixed = 1
+        elif call.compaction is not None:
+            del self._blocks[self._fixed :]
+        elif usage.prompt < self._size:
+            self._cut(min(self._turn_began, usage.prompt))
+        if usage.prompt < self._size:
+            self._cut(usage.prompt)
+        if usage.prompt > self._size:
+            self._add(usage.prompt - self._size)
+
+    @property
+    def _size(self) -> int:
+        return sum(block.tokens for block in self._blocks)
+
+    def _cut(self, limit: int) -> None:
+        while self._blocks and self._size > limit:
+            self._blocks.pop()
+        self._fixed = min(self._fixed, len(self._blocks))
+
+    def _add(self, tokens: int) -> None:
+        self._count += 1
+        before = self._blocks[-1].key if self._blocks else b""
+        (key,) = chained([self._count.to_bytes(8)], start=before)
+        self._blocks.append(Block(key=key, tokens=tokens))
+        if len(self._blocks) > _MOST_BLOCKS:
+            older = self._blocks.pop(self._fixed)
+            newer = self._blocks[self._fixed]
+            self._blocks[self._fixed] = Block(key=newer.key, tokens=older.tokens + newer.tokens)
+
+    def _layout(self, call: Call) -> Layout:
+        """Return the prompt as the model's cache sees it: marked at its end and at that of its fixed start."""
+        asked: Lifetime = "long" if self._long else "short"
+        marked = {len(self._blocks) - 1, self._fixed - 1}
+        start = call.model.name.encode()
+        blocks = (
+            Block(
+                key=chained([start], start=block.key)[0],
+                tokens=block.tokens,
+                mark=asked if at in marked else "",
+            )
+            for at, block in enumerate(self._blocks)
+        )
+        return Layout(blocks=tuple(blocks))

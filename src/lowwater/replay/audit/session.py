@@ -1,0 +1,81 @@
+"""One recorded session audited."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.replay.audit.audited import AuditedSession, DayOf, Native, Saving
+from lowwater.replay.audit.calls import Call
+from lowwater.replay.audit.causes import misses_of
+from lowwater.replay.audit.foreseen import foreseen_bill
+from lowwater.replay.audit.natives import natives_of
+from lowwater.replay.audit.rows import row_of_sum, rows_of
+from lowwater.replay.audit.sized import Sizes, sizes_of
+from lowwater.values.recording import Recording
+
+TAIL = 20_000
+"""Tokens at the end of a prompt that an estimated compaction leaves alone."""
+_PLACES = 5
+
+
+def audit_session(recording: Recording, calls: Sequence[Call], *, day_of: DayOf) -> AuditedSession:
+    """Return what one session consumed and cost, why its cache missed, and what compaction did or could have done."""
+    misses = misses_of(calls)
+    sizes = sizes_of(recording, calls, tail=TAIL)
+    natives = natives_of(recording, calls, misses, ratio=sizes.ratio, day_of=day_of)
+    estimate = _estimate(sizes, calls, tuple(natives))
+    times = [at for call in calls for at in (call.asked, call.answered) if at is not None and not call.copied]
+    own = [call for call in calls if not call.copied]
+    summed = recording.usage if own and not any(call.billed for call in own) else None
+    return AuditedSession(
+        id=recording.id,
+        agent=recording.agent,
+        path=recording.path,
+        model=_main_model(own) or recording.model,
+        parent=recording.parent,
+        relation=recording.relation,
+        started_at=min(times, default=recording.started_at),
+        ended_at=max(times, default=None),
+        rows=(row_of_sum(summed, own, day_of),) if summed else rows_of(calls, misses, day_of),
+        peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
+        natives=estimate.natives,
+        foreseen=foreseen_bill(calls),
+        saving=estimate.saving,
+        broken=len(recording.broken),
+        broken_at=tuple(line.place for line in recording.broken[:_PLACES]),
+        copied=len(calls) - len(own),
+    )
+
+
+class _Estimate(Struct, frozen=True, kw_only=True):
+    natives: tuple[Native, ...]
+    saving: Saving | None = None
+
+
+def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) -> _Estimate:
+    """Return what could be saved, and the compactions beside rent-or-buy; without numpy neither is estimated.
+
+    Of a session that goes on from another, what could be saved is told with the other.
+    """
+    if not sizes.course.turns or find_spec("numpy") is None:
+        return _Estimate(natives=natives)
+    from lowwater.replay.audit.saving import calls_earlier, saving_of, sheet_of  # noqa: PLC0415 - needs numpy
+
+    sheet = sheet_of(calls)
+    if sheet is None:
+        return _Estimate(natives=natives)
+    turns = [native.call for native in natives]
+    since = [0, *turns]
+    told = tuple(
+        replace(native, earlier=calls_earlier(sizes.course, sheet, since=begin, turn=native.call))
+        for begin, native in zip(since, natives, strict=False)
+    )
+    is_copy = any(call.copied for call in calls)
+    return _Estimate(natives=told, saving=None if is_copy else saving_of(sizes.course, sheet, turns))
+
+
+def _main_model(calls: Sequence[Call]) -> str:
+    names = [call.model.name for call in calls]
+    return max(sorted(set(names)), key=names.count, default="")

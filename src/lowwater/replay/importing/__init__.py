@@ -1,0 +1,1 @@
+"""Recordings of other programs, whatever they wrote them as."""

@@ -1,0 +1,229 @@
+"""Copilot CLI: sessions as a stream of events, with token counts only for the session as a whole."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from lowwater.errors import BadInput
+from lowwater.replay.importing.chat_session import Answer, ChatSession, Compacted, Fields, Result, Said
+from lowwater.replay.importing.copilot_cli_usage import Metrics, Spent, spent, usage_of
+from lowwater.replay.importing.detect import first_objects
+from lowwater.replay.importing.gathering import text_of
+from lowwater.replay.importing.lines import RecordedFile
+from lowwater.replay.importing.times import seconds
+from lowwater.values.recording import Recording
+from lowwater.wire.reading import read_json, write_json
+
+_KNOWN = frozenset(
+    {
+        "session.start",
+        "session.model_change",
+        "session.shutdown",
+        "session.snapshot_rewind",
+        "session.compaction_complete",
+        "system.message",
+        "system.notification",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+    }
+)
+"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
+
+
+class _Event(Struct):
+    type: str = ""
+    id: str | None = None
+    timestamp: str | None = None
+    agentId: str | None = None  # noqa: N815  # Copilot's spelling, here and below
+    data: Raw = Raw(b"{}")
+
+
+class _Request(Struct):
+    toolCallId: str  # noqa: N815
+    name: str = ""
+    arguments: Raw = Raw(b"{}")
+
+
+class _Failure(Struct):
+    message: str | None = None
+
+
+class _Data(Struct):
+    """What an event tells; each type has some of these fields."""
+
+    sessionId: str | None = None  # noqa: N815
+    startTime: Any = None  # noqa: N815
+    selectedModel: str | None = None  # noqa: N815
+    newModel: str | None = None  # noqa: N815
+    content: str | None = None
+    transformedContent: str | None = None  # noqa: N815
+    source: str | None = None
+    parentToolCallId: str | None = None  # noqa: N815
+    messageId: str | None = None  # noqa: N815
+    apiCallId: str | None = None  # noqa: N815
+    model: str | None = None
+    reasoningText: str | None = None  # noqa: N815
+    toolRequests: list[_Request] | None = None  # noqa: N815
+    toolCallId: str | None = None  # noqa: N815
+    success: bool | None = None
+    result: Raw = Raw(b"")
+    error: Raw = Raw(b"")
+    preCompactionTokens: int | None = None  # noqa: N815
+    trigger: str | None = None
+    summaryContent: str | None = None  # noqa: N815
+    compactionTokensUsed: Spent | None = None  # noqa: N815
+    upToEventId: str | None = None  # noqa: N815
+    modelMetrics: dict[str, Metrics] | None = None  # noqa: N815
+
+
+class _Content(Struct):
+    content: str | None = None
+
+
+class CopilotCli:
+    """One session a file, its sub-agents in the same stream."""
+
+    name = "copilot-cli"
+
+    def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
+        """Tell by the envelope of events around a type with a dot in it."""
+        return any(
+            {"type", "data", "id", "timestamp", "parentId"} <= line.keys() and b"." in bytes(line["type"])
+            for line in first_objects(head)
+        )
+
+    def read(self, file: RecordedFile) -> Iterator[Recording]:
+        """Yield the session and each sub-agent; of several in one file, each as it ends."""
+        stream = _Stream(file)
+        for line in file.lines():
+            event = file.read(line, _Event)
+            if event is None or event.type not in _KNOWN:
+                continue
+            try:
+                data = read_json(bytes(event.data), _Data)
+                if stream.ends_before(event, data):
+                    yield from stream.recordings()
+                    stream = _Stream(file)
+                stream.add(event, data, line.number)
+            except BadInput as error:
+                file.broken(line.number, str(error))
+        yield from stream.recordings()
+
+
+class _Stream:
+    """One session so far; the threads are those of its sub-agents, by their ids, and its own without one."""
+
+    def __init__(self, file: RecordedFile) -> None:
+        self._file = file
+        self._id = ""
+        self._model = ""
+        self._system = ""
+        self._started_at: float | None = None
+        self._threads: dict[str, ChatSession] = {"": ChatSession(file)}
+        self._metrics: dict[str, Metrics] = {}
+        self._compacting: list[Spent] = []
+        self._places: dict[str, int] = {}
+
+    def ends_before(self, event: _Event, data: _Data) -> bool:
+        """Tell whether another session begins here."""
+        return event.type == "session.start" and bool(self._id) and data.sessionId != self._id
+
+    def add(self, event: _Event, data: _Data, number: int) -> None:
+        at = seconds(event.timestamp)
+        thread = event.agentId or data.parentToolCallId or ""
+        session = self._threads.setdefault(thread, ChatSession(self._file))
+        if event.id and not thread:
+            self._places[event.id] = len(session.items)
+        match event.type:
+            case "session.start":
+                self._id = data.sessionId or ""
+                self._model = data.selectedModel or ""
+                self._started_at = seconds(data.startTime) or at
+            case "session.model_change":
+                self._model = data.newModel or self._model
+            case "session.shutdown":
+                self._metrics |= data.modelMetrics or {}
+            case "session.snapshot_rewind" if data.upToEventId in self._places:
+                session.rewind(self._places[data.upToEventId])
+            case "session.compaction_complete" if data.success is not False:
+                self._compacted(session, data, number, at)
+            case "system.message" if not thread:
+                self._system = self._system or data.content or ""
+            case "user.message" | "system.notification":
+                text = data.transformedContent or data.content or ""
+                is_user = event.type == "user.message" and data.source in (None, "user")
+                session.items.append(_said(text, number, at, "" if is_user else "meta"))
+            case "assistant.message":
+                self._answer(session, data, number, at)
+            case "tool.execution_complete" if data.toolCallId:
+                _result(session, data, number, at)
+            case _:
+                pass
+
+    def recordings(self) -> Iterator[Recording]:
+        self._count()
+        id = self._id or self._file.path.stem
+        for thread, session in self._threads.items():
+            yield from session.recordings(
+                id=f"{id}/{thread}" if thread else id,
+                agent=CopilotCli.name,
+                parent=id if thread else "",
+                relation="subagent" if thread else "",
+                model=self._model,
+                system=write_json(self._system) if self._system and not thread else b"",
+                started_at=None if thread else self._started_at,
+            )
+
+    def _answer(self, session: ChatSession, data: _Data, number: int, at: float | None) -> None:
+        key = data.apiCallId or data.messageId or ""
+        last = session.items[-1] if session.items else None
+        if isinstance(last, Answer) and key and last.key == key:
+            answer = last
+        else:
+            answer = Answer(where=number, at=at, key=key, model=data.model or self._model)
+            answer.others += [spent(used) for used in self._compacting]
+            self._compacting = []
+            session.items.append(answer)
+        answer.texts += [data.content] if data.content else []
+        answer.thoughts += [data.reasoningText] if data.reasoningText else []
+        answer.calls += [_call(request) for request in data.toolRequests or []]
+
+    def _compacted(self, session: ChatSession, data: _Data, number: int, at: float | None) -> None:
+        session.items.append(Compacted(at=at, trigger=data.trigger or "", before=data.preCompactionTokens))
+        if data.compactionTokensUsed is not None:
+            self._compacting.append(data.compactionTokensUsed)
+        if data.summaryContent:
+            session.items.append(_said(data.summaryContent, number, at, "compact_summary"))
+
+    def _count(self) -> None:
+        """Give the session's counts to its call if it is the only one; no count tells which of several had what."""
+        answers = [
+            item for session in self._threads.values() for item in session.items if isinstance(item, Answer)
+        ]
+        metrics = list(self._metrics.values())
+        if len(answers) == 1 and len(metrics) == 1 and metrics[0].is_one_call:
+            answers[0].usage = usage_of(metrics[0])
+
+
+def _said(text: str, number: int, at: float | None, kind: str) -> Said:
+    return Said(fields={"role": "user", "content": text}, where=number, at=at, kind=kind)
+
+
+def _call(request: _Request) -> Fields:
+    function = {"name": request.name, "arguments": text_of(request.arguments)}
+    return {"id": request.toolCallId, "type": "function", "function": function}
+
+
+def _result(session: ChatSession, data: _Data, number: int, at: float | None) -> None:
+    text = ""
+    if bytes(data.result)[:1] == b"{":
+        text = read_json(bytes(data.result), _Content).content or ""
+    elif bytes(data.error)[:1] == b"{":
+        text = read_json(bytes(data.error), _Failure).message or ""
+    elif bytes(data.result):
+        text = text_of(data.result)
+    result = Result(content=text, where=number, at=at, is_error=data.success is False)
+    session.result(data.toolCallId or "", result)

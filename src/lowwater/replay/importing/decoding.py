@@ -1,0 +1,61 @@
+"""One recorded message decoded, or counted as broken; what several of them say together."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lowwater.errors import BadInput, MalformedMessage
+from lowwater.replay.importing.lines import RecordedFile
+from lowwater.values.message import Format, Message
+from lowwater.values.recording import RecordedMessage
+from lowwater.values.usage import Usage
+from lowwater.wire.anthropic.usage import decode_usage as anthropic_usage
+from lowwater.wire.formats import decode_messages
+from lowwater.wire.openai_chat.usage import decode_usage as chat_usage
+from lowwater.wire.reading import read_fields, write_json
+
+_ANTHROPIC_FIGURES = {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
+_CHAT_FIGURES = {"prompt_tokens", "prompt_tokens_details", "input_tokens_details"}
+
+
+def decoded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str) -> Message | None:
+    """Return the message in `raw`; None, and the place is counted as broken, if it is none."""
+    try:
+        return decode_messages([raw], format)[0]
+    except MalformedMessage as error:
+        file.broken(where, error.problem)
+    except BadInput as error:
+        file.broken(where, str(error))
+    return None
+
+
+def decoded_object(message: object, *, file: RecordedFile, where: int | str) -> Message | None:
+    """Return a chat message that an importer made of other fields; None, and counted as broken, if it is none."""
+    try:
+        raw = write_json(message)
+    except BadInput as error:
+        file.broken(where, str(error))
+        return None
+    return decoded(raw, "openai_chat", file=file, where=where)
+
+
+def usage_in(raw: bytes, *, file: RecordedFile, where: int | str) -> Usage | None:
+    """Return the usage that a provider reported, whichever it was; None if it says nothing of the prompt.
+
+    Both say `input_tokens`, which counts cached tokens at OpenAI and does not at Anthropic: the names beside it tell.
+    """
+    if raw.strip() in (b"", b"null", b"{}"):
+        return None
+    try:
+        names = set(read_fields(raw))
+        of_chat = bool(names & _CHAT_FIGURES) or not names & _ANTHROPIC_FIGURES
+        usage = chat_usage(raw) if of_chat else anthropic_usage(raw)
+    except BadInput as error:
+        file.broken(where, str(error))
+        return None
+    return usage if usage.prompt else None
+
+
+def model_of_most(messages: Iterable[RecordedMessage]) -> str:
+    """Return the model that most calls name; empty if none does."""
+    named = Counter(message.call.model for message in messages if message.call and message.call.model)
+    return named.most_common(1)[0][0] if named else ""

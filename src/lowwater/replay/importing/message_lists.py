@@ -1,0 +1,225 @@
+"""Plain lists of messages, in either provider's format: one a file, one a line, or many in one JSON value.
+
+A list is a JSON array of messages, JSON lines of them, or a field of an object that may say more: a request body, a
+line of a fine-tuning set, a result of tau-bench. What stands in a message beside its content is read where it is there:
+`ts` (or `timestamp`, `created_at`), `model`, `usage`, `kind`.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from lowwater.errors import BadInput
+from lowwater.replay.importing.decoding import decoded, usage_in
+from lowwater.replay.importing.gathering import gathered
+from lowwater.replay.importing.lines import RecordedFile
+from lowwater.replay.importing.outline import fields_in, items_in
+from lowwater.replay.importing.times import seconds
+from lowwater.values.message import Format
+from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
+from lowwater.wire.detect import detect
+from lowwater.wire.reading import read_json, write_object
+
+LISTS = ("messages", "traj", "conversation", "history")
+"""The fields of an object in which a list of messages is looked for, the first that has one."""
+_KINDS = ("compact_summary", "meta", "attachment", "synthetic")
+_BESIDE = ("ts", "timestamp", "created_at", "model", "kind", "usage")
+_NONE = Raw(b"null")
+
+
+class _Around(Struct):
+    """What may stand in a message beside its content."""
+
+    role: Any = None
+    ts: Any = None
+    timestamp: Any = None
+    created_at: Any = None
+    model: Any = None
+    kind: Any = None
+    usage: Raw = _NONE
+
+
+class _Header(Struct):
+    """What may be said of a list as a whole."""
+
+    id: Any = None
+    session_id: Any = None
+    model: Any = None
+    system: Raw = Raw(b"")
+    tools: Raw = Raw(b"")
+
+
+class _Numbered(Struct, frozen=True):
+    where: int | str
+    raw: bytes
+
+
+class MessageLists:
+    """Lists of messages without a program's name on them; the last to be asked, since others hold messages too."""
+
+    name = "message-list"
+
+    def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
+        """Tell whether messages, lists of them or objects that hold one stand at the beginning."""
+        text = head.lstrip()
+        if text[:1] == b"[":
+            first = next(items_in(text), b"")
+            return _is_message(first) or _is_list(first)
+        lines = [line for line in text.split(b"\n", 3)[:2] if line.strip()]
+        return any(_is_message(line) or _is_list(line) for line in lines) or bool(
+            _list_field(fields_in(text))
+        )
+
+    def read(self, file: RecordedFile) -> Iterator[Recording]:
+        """Yield each list as a session."""
+        head = file.head().lstrip()
+        if head[:1] == b"[":
+            yield from _from_array(file)
+        elif _in_lines(head):
+            yield from _from_lines(file)
+        else:
+            yield from _sessions([_Numbered(1, file.whole())], file, alone=True)
+
+
+def _in_lines(head: bytes) -> bool:
+    first, _, rest = head.partition(b"\n")
+    return _is_whole(first, dict[str, Raw]) and (bool(rest.strip()) or _is_message(first))
+
+
+def _from_array(file: RecordedFile) -> Iterator[Recording]:
+    """Yield the sessions of a file that begins with an array: one value, or a list on each line."""
+    head = file.head().lstrip()
+    first, _, rest = head.partition(b"\n")
+    if rest.lstrip()[:1] == b"[" and _is_whole(first, list[Raw]):
+        yield from _from_lines(file)
+        return
+    items = items_in(file.whole())
+    one = next(items, b"")
+    each = (_Numbered(f"item {at}", item) for at, item in enumerate(chain([one], items), start=1))
+    if _is_list(one):
+        yield from _sessions(each, file)
+    else:
+        yield from _recording(list(each), file, _Header(), place=file.path.stem)
+
+
+def _from_lines(file: RecordedFile) -> Iterator[Recording]:
+    lines = (_Numbered(line.number, line.data) for line in file.lines())
+    first = next(lines, None)
+    if first is None:
+        return
+    each = chain([first], lines)
+    if _is_list(first.raw):
+        yield from _sessions(each, file)
+        return
+    header = _Header() if _is_message(first.raw) else _header(next(each).raw)
+    yield from _recording(list(each), file, header, place=file.path.name.split(".")[0])
+
+
+def _sessions(each: Iterable[_Numbered], file: RecordedFile, *, alone: bool = False) -> Iterator[Recording]:
+    for at, item in enumerate(each, start=1):
+        place = file.path.stem if alone else f"{file.path.stem}:{at}"
+        if item.raw[:1] == b"[":
+            header, raw = _Header(), item.raw
+        else:
+            fields = fields_in(item.raw)
+            name = _list_field(fields)
+            header, raw = _header(item.raw), fields.get(name, b"")
+        if not raw:
+            file.broken(item.where, "it has no list of messages")
+            continue
+        listed = [_Numbered(f"{item.where} message {n}", one) for n, one in enumerate(items_in(raw), start=1)]
+        yield from _recording(listed, file, header, place=place)
+
+
+def _recording(
+    raws: list[_Numbered], file: RecordedFile, header: _Header, *, place: str
+) -> Iterator[Recording]:
+    format = detect([one.raw for one in raws], ("system",) if bytes(header.system) else ())
+    messages: list[RecordedMessage] = []
+    for one in raws:
+        after = messages[-1].message.role if messages else ""
+        if (message := _message(one, format, file, header, after=after)) is not None:
+            messages.append(message)
+    if not messages:
+        return
+    yield gathered(
+        file,
+        id=_text(header.id) or _text(header.session_id) or place,
+        agent=MessageLists.name,
+        messages=messages,
+        model=_text(header.model),
+        system=_value(header.system),
+        tools=_value(header.tools),
+    )
+
+
+def _message(
+    one: _Numbered, format: Format, file: RecordedFile, header: _Header, *, after: str
+) -> RecordedMessage | None:
+    try:
+        around = read_json(one.raw, _Around)
+    except BadInput as error:
+        file.broken(one.where, str(error))
+        return None
+    message = decoded(_alone(one.raw), format, file=file, where=one.where)
+    if message is None:
+        return None
+    usage = usage_in(bytes(around.usage), file=file, where=one.where)
+    answers = message.role == "assistant" and (usage is not None or after != "assistant")
+    kind = _text(around.kind).partition(":")[0]
+    return RecordedMessage(
+        message=message,
+        at=seconds(around.ts) or seconds(around.timestamp) or seconds(around.created_at),
+        call=RecordedCall(model=_text(around.model) or _text(header.model), usage=usage) if answers else None,
+        kind=kind if kind in _KINDS else "",
+    )
+
+
+def _alone(raw: bytes) -> bytes:
+    """Return a message without what stands beside it, which no provider takes."""
+    fields = fields_in(raw)
+    if fields.keys().isdisjoint(_BESIDE):
+        return raw
+    return write_object({name: value for name, value in fields.items() if name not in _BESIDE})
+
+
+def _header(raw: bytes) -> _Header:
+    try:
+        return read_json(raw, _Header)
+    except BadInput:
+        return _Header()
+
+
+def _is_message(raw: bytes) -> bool:
+    fields = fields_in(raw)
+    return fields.get("role", b"")[:1] == b'"' and bool({"content", "tool_calls"} & fields.keys())
+
+
+def _is_list(raw: bytes) -> bool:
+    """Tell whether this is an array of messages, or an object that holds one."""
+    if raw[:1] == b"[":
+        return _is_message(next(items_in(raw), b""))
+    return bool(_list_field(fields_in(raw)))
+
+
+def _list_field(fields: dict[str, bytes]) -> str:
+    return next((name for name in LISTS if _is_message(next(items_in(fields.get(name, b"")), b""))), "")
+
+
+def _is_whole(line: bytes, kind: type[object]) -> bool:
+    try:
+        read_json(line, kind)
+    except BadInput:
+        return False
+    return True
+
+
+def _text(told: object) -> str:
+    return told if isinstance(told, str) else ""
+
+
+def _value(raw: Raw) -> bytes:
+    return b"" if bytes(raw) == b"null" else bytes(raw)

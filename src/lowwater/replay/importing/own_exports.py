@@ -1,0 +1,118 @@
+"""Lowwater's own exports of whole sessions (`lowwater sessions export --whole`).
+
+The lines stand in order: the ledger's entries, then the records of its turns, then events. A compaction of Lowwater
+counts as native: the agent that recorded the session is Lowwater.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.replay.importing.decoding import model_of_most
+from lowwater.replay.importing.detect import first_objects
+from lowwater.replay.importing.lines import RecordedFile
+from lowwater.values.entries import Appended, Compacted, Entry, ModelChanged, Opened, PreambleChanged
+from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.values.stored import About
+from lowwater.values.turn_record import TurnRecord
+
+_MARK = "lowwater_session"
+
+
+class _First(Struct):
+    name: str
+    about: About = About()
+
+
+class _Line(Struct):
+    entry: Entry | None = None
+    record: TurnRecord | None = None
+
+
+class OwnExports:
+    """One whole session a file."""
+
+    name = "lowwater"
+
+    def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
+        """Tell by the mark in the first line."""
+        return any(_MARK in fields for fields in first_objects(head)[:1])
+
+    def read(self, file: RecordedFile) -> Iterator[Recording]:
+        """Yield the session; lines that are missing or broken are simply not part of it."""
+        lines = file.lines()
+        first = next((read for line in lines if (read := file.read(line, _First)) is not None), None)
+        if first is None:
+            return
+        gathered = _Gathered()
+        for line in lines:
+            told = file.read(line, _Line)
+            if told is not None:
+                gathered.take(told)
+        yield gathered.recording(first, path=str(file.path))
+
+
+class _Gathered:
+    """What was read of a session so far."""
+
+    def __init__(self) -> None:
+        self._messages: list[RecordedMessage] = []
+        self._answers: defaultdict[float, deque[int]] = defaultdict(deque)
+        self._compactions: list[NativeCompaction] = []
+        self._preamble = PreambleChanged(at=0.0)
+        self._opened_at: float | None = None
+        self._model = ""
+
+    def take(self, told: _Line) -> None:
+        """Take in one line."""
+        match told.entry:
+            case Appended() as entry:
+                self._append(entry)
+            case Compacted(at=at):
+                self._compactions.append(NativeCompaction(index=len(self._messages), at=at))
+            case PreambleChanged() as entry if not self._preamble.system and not self._preamble.tools:
+                self._preamble = entry
+            case Opened(at=at, model=model):
+                self._opened_at, self._model = at, model
+            case ModelChanged(model=model):
+                self._model = model
+            case _:
+                pass
+        if told.record is not None:
+            self._bill(told.record)
+
+    def recording(self, first: _First, *, path: str) -> Recording:
+        """Return all of it as one recording."""
+        return Recording(
+            id=first.name,
+            agent="lowwater",
+            path=path,
+            messages=tuple(self._messages),
+            model=model_of_most(self._messages) or self._model,
+            parent=first.about.parent,
+            relation="fork" if first.about.parent else "",
+            started_at=self._opened_at,
+            system=self._preamble.system,
+            tools=self._preamble.tools,
+            compactions=tuple(self._compactions),
+        )
+
+    def _append(self, entry: Appended) -> None:
+        for message in entry.messages:
+            call = RecordedCall(model=self._model) if message.role == "assistant" else None
+            if call is not None:
+                self._answers[entry.at].append(len(self._messages))
+            # A digest that came in a file is not believed.
+            self._messages.append(RecordedMessage(message=replace(message, memo=b""), at=entry.at, call=call))
+
+    def _bill(self, record: TurnRecord) -> None:
+        """Put a turn's usage with the answer that was appended at the same moment."""
+        waiting = self._answers.get(record.at)
+        if not waiting:
+            return
+        index = waiting.popleft()
+        call = RecordedCall(model=record.model, usage=record.usage)
+        self._messages[index] = replace(self._messages[index], call=call)

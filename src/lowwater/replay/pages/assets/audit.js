@@ -1,0 +1,178 @@
+// The audit: dollars by day and model, where they went, misses by cause, what could be saved, sessions, models.
+
+const known = (rows, value) => rows.filter((each) => value(each) !== null && value(each) !== undefined);
+
+function showPeriods() {
+  const { unit, starts, spent } = data.periods;
+  if (!starts.length) return nothing(part("days"), "No call has both a time and a price.");
+  const layers = spent.map((each, index) => ({ name: each.model, look: { hue: index + 1 }, ys: each.cost }));
+  const name = (start) => (unit === "month" ? start.slice(0, 7) : start.slice(5));
+  const title = (start) =>
+    unit === "day" ? start : unit === "week" ? `Week from ${start}` : start.slice(0, 7);
+  return columns(part("days"), part("days-legend"), {
+    label: `Dollars by ${unit} and model`,
+    names: starts.map(name),
+    titles: starts.map(title),
+    layers,
+    said: roundly,
+    told: exactly,
+    total: "in all",
+  });
+}
+
+function showSpending() {
+  const total = data.spending.reduce((sum, each) => sum + each.cost, 0);
+  if (!total) return nothing(part("spending"), "No call has a known price.");
+  return bars(part("spending"), {
+    label: "Dollars by kind of token",
+    bars: data.spending.map((each) => ({
+      name: each.name,
+      value: each.cost,
+      said: `${dollars(each.cost)} · ${share(each.cost / total)}`,
+      look: { hue: 1 },
+      rows: [
+        [null, "dollars", exactly(each.cost)],
+        [null, "tokens", counted(each.tokens)],
+        [null, "of all dollars", share(each.cost / total)],
+      ],
+    })),
+  });
+}
+
+function showMisses() {
+  const found = data.causes.filter((each) => each.misses);
+  if (!found.length) return nothing(part("misses"), "Every call read all it could from the cache.");
+  const priced = known(found, (each) => each.cost);
+  if (priced.length)
+    bars(part("misses"), {
+      label: "Dollars of cache misses by cause",
+      bars: priced.map((each) => ({
+        name: each.name,
+        value: each.cost,
+        said: dollars(each.cost),
+        look: { hue: each.is_loss ? 2 : 8 },
+        rows: [
+          [null, "dollars beyond reading", exactly(each.cost)],
+          [null, "calls", counted(each.misses)],
+          [null, "tokens not read", counted(each.tokens)],
+        ],
+      })),
+    });
+  return table(part("misses-table"), {
+    caption: "Misses by cause",
+    rows: found,
+    sort: ["cost", true],
+    first: 20,
+    columns: [
+      { key: "name", name: "cause", text: true, cell: (row) => titled(row.name, row.means) },
+      { key: "misses", name: "calls", said: counted },
+      { key: "tokens", name: "tokens", said: tokens },
+      { key: "cost", name: "cost", said: dollars },
+    ],
+  });
+}
+
+function showSavings() {
+  if (!data.savings.length)
+    return nothing(part("savings"), "Nothing could be estimated: no session has both prices and sizes.");
+  const paid = data.savings[0].cost;
+  const compared = (each) =>
+    each.is_estimated
+      ? [[null, each.cost < paid ? "less than paid" : "more than paid", exactly(Math.abs(paid - each.cost))]]
+      : [];
+  return bars(part("savings"), {
+    label: "What the same sessions would have cost",
+    bars: data.savings.map((each) => ({
+      name: each.name,
+      value: each.cost,
+      said: dollars(each.cost),
+      look: { hue: each.is_ours ? 1 : 8 },
+      rows: [[null, each.is_estimated ? "estimated" : "paid", exactly(each.cost)], ...compared(each)],
+    })),
+  });
+}
+
+function showSessions() {
+  table(part("sessions"), {
+    caption: "Sessions",
+    rows: data.sessions,
+    sort: ["cost", true],
+    first: 15,
+    filter: ["name", "model", "agent", "relation"],
+    columns: [
+      {
+        key: "name",
+        name: "session",
+        text: true,
+        cell: (row) =>
+          titled(named(row.name), [row.agent, row.model, row.relation].filter(Boolean).join(" · ")),
+      },
+      { key: "started", name: "started (UTC)", said: minute },
+      { key: "calls", name: "calls", said: counted },
+      { key: "prompt", name: "input", said: tokens },
+      { key: "peak", name: "peak prompt", said: tokens },
+      { key: "hit", name: "cached", said: share },
+      { key: "missed", name: "misses cost", said: dollars },
+      { key: "saving", name: "to save", said: dollars, hint: "Rent-or-buy against what was paid, estimated" },
+      { key: "cost", name: "cost", said: dollars },
+    ],
+  });
+}
+
+function showNatives() {
+  if (!data.natives.length)
+    return nothing(part("natives"), "The recordings tell of no compaction by the client itself.");
+  return table(part("natives"), {
+    caption: "The client's own compactions",
+    rows: data.natives,
+    sort: ["net", false],
+    first: 12,
+    filter: ["session", "trigger"],
+    columns: [
+      { key: "session", name: "session", text: true, cell: (row) => titled(named(row.session), row.trigger) },
+      { key: "at", name: "when (UTC)", said: minute },
+      { key: "before", name: "before", said: tokens },
+      { key: "after", name: "after", said: tokens },
+      { key: "served", name: "calls after", said: counted },
+      {
+        key: "price",
+        name: "it cost",
+        said: dollars,
+        hint: "Rewriting the cache, and the summary (estimated)",
+      },
+      { key: "saved", name: "it saved", said: dollars },
+      { key: "net", name: "net", said: dollars },
+      {
+        key: "earlier",
+        name: "calls too late",
+        said: counted,
+        hint: "How many calls before it rent-or-buy would have acted",
+      },
+    ],
+  });
+}
+
+function showModels() {
+  table(part("models"), {
+    caption: "Models",
+    rows: data.models,
+    sort: ["cost", true],
+    first: 30,
+    columns: [
+      { key: "model", name: "model", text: true },
+      { key: "sessions", name: "sessions", said: counted },
+      { key: "calls", name: "calls", said: counted },
+      { key: "read", name: "cache reads", said: tokens },
+      { key: "written", name: "cache writes", said: tokens },
+      { key: "uncached", name: "uncached", said: tokens },
+      { key: "output", name: "output", said: tokens },
+      { key: "hit", name: "cached", said: share },
+      { key: "unpriced", name: "no price", said: counted },
+      { key: "cost", name: "cost", said: dollars },
+    ],
+  });
+}
+
+[showPeriods, showSpending, showMisses, showSavings, showSessions, showNatives, showModels].forEach((show) =>
+  show(),
+);

@@ -1,0 +1,153 @@
+"""One recorded session under every policy and arm: the work of one task."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.errors import BadInput, BadSetting
+from lowwater.load.registry import load_registry
+from lowwater.replay.course import Course
+from lowwater.replay.peers import DECLARED, PEERS
+from lowwater.replay.references.uses import Use, uses_of
+from lowwater.replay.running.arms import ARMS, NEUTRAL, Arm, losses
+from lowwater.replay.running.courses import course_for, gaps_of
+from lowwater.replay.running.full import Part, play_full
+from lowwater.replay.running.on_course import OPTIMUM, OnCourse
+from lowwater.replay.running.results import Bounds, Outcome, SessionResult
+from lowwater.replay.running.script import Script, script_of
+from lowwater.replay.running.sheets import model_named, other_beside, sheet_of
+from lowwater.values.model import Model
+from lowwater.values.recording import Recording
+from lowwater.values.settings.words import did_you_mean, shown
+
+VERSION = 2
+"""What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
+
+MOST_CALLS = 3_000
+"""Of longer sessions the first calls are replayed: the optimum takes time by their cube, and memory by their square."""
+
+FULL: Mapping[str, str] = {
+    "rent-or-buy": "rent-or-buy",
+    "never": "never",
+    "threshold-50": "threshold",
+    "hermes-classic": "hermes-classic",
+    "hermes-runway": "runway",
+    "lcm-guarded": "guarded",
+    "prune-naive": "prune-naive",
+    "hygiene": "hygiene",
+}
+"""The policies that the real engine has, each with what it calls them there."""
+
+NAMES = (*dict.fromkeys([*DECLARED, *PEERS, *FULL]), OPTIMUM)
+"""Every policy of a replay."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What is asked of every session of a run."""
+
+    model: str = ""
+    """A model or a price sheet by name; empty for the one that was recorded."""
+    policies: tuple[str, ...] = NAMES
+    arms: tuple[Arm, ...] = ARMS
+    full: tuple[str, ...] = ("rent-or-buy", "never")
+    """Which of the policies the real engine plays too: a call takes it milliseconds, where a course takes microseconds."""
+    full_arms: tuple[str, ...] = (NEUTRAL.name,)
+    """In which arms it does."""
+
+    @property
+    def by_engine(self) -> tuple[str, ...]:
+        """The policies that the real engine plays."""
+        return tuple(name for name in self.policies if name in self.full and name in FULL)
+
+    def __post_init__(self) -> None:
+        for name in (*self.policies, *self.full):
+            if name not in NAMES:
+                hint = did_you_mean(name, NAMES) or f"; there are {', '.join(NAMES)}"
+                raise BadSetting(f"there is no policy {shown(name)} to replay{hint}")
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One session and what is asked of it."""
+
+    recording: Recording
+    options: Options
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other task, in any process."""
+        recording = self.recording
+        hashed = sha256(
+            msgspec.msgpack.encode((VERSION, self.options, recording.agent, recording.id, recording.path))
+        )
+        hashed.update(msgspec.msgpack.encode((recording.model, recording.system, recording.tools)))
+        for each in recording.messages:
+            hashed.update(each.message.digest)
+            hashed.update(msgspec.msgpack.encode((each.at, each.call, each.kind)))
+        return hashed.hexdigest()[:32]
+
+
+def replay_session(task: Task) -> SessionResult:
+    """Return what a session comes to; one that cannot be replayed says why."""
+    recording, options = task.recording, task.options
+    about = SessionResult(id=recording.id, agent=recording.agent, path=recording.path, key=task.key)
+    try:
+        model = _model(recording, options)
+        whole = script_of(recording)
+    except BadInput as error:
+        return replace(about, skipped=str(error))
+    script = whole.beginning(MOST_CALLS)
+    uses = uses_of(script.messages)
+    course = course_for(script, uses, model=model.name, recorded=recording.model or model.name)
+    bounds: list[Bounds] = []
+    outcomes: list[Outcome] = []
+    for arm in options.arms:
+        lost = losses(arm, script.name, gaps_of(script))
+        on_course = OnCourse(course, sheet_of(model), arm=arm.name, lost=lost)
+        bounds.append(on_course.bounds())
+        outcomes += on_course.outcomes(options.policies)
+    for arm in options.arms:
+        if arm.name in options.full_arms:
+            lost = losses(arm, script.name, gaps_of(script))
+            outcomes += _full(script, uses, model, course, options.by_engine, arm=arm.name, lost=lost)
+    return replace(
+        about,
+        model=model.name,
+        calls=len(course.turns),
+        beyond=len(whole.exchanges) - len(script.exchanges),
+        fixed=course.fixed,
+        bounds=tuple(bounds),
+        outcomes=tuple(outcomes),
+    )
+
+
+def _model(recording: Recording, options: Options) -> Model:
+    name = options.model or recording.model
+    if not name:
+        raise BadInput("no model is recorded: name one to replay it with")
+    return model_named(name, load_registry())
+
+
+def _full(
+    script: Script,
+    uses: Sequence[Use],
+    model: Model,
+    course: Course,
+    policies: Sequence[str],
+    *,
+    arm: str,
+    lost: tuple[bool, ...],
+) -> Iterator[Outcome]:
+    """Yield what policies of the engine come to."""
+    for name in policies:
+        part = Part(
+            policy=FULL[name],
+            model=model,
+            other=other_beside(model, load_registry()),
+            fixed=course.fixed,
+            outputs=tuple(turn.output for turn in course.turns),
+            lost=lost,
+        )
+        yield replace(play_full(script, uses, part), policy=name, arm=arm)

@@ -1,0 +1,162 @@
+"""`lowwater replay` as a user runs it, on exported message lists."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from lowwater.cli.replay import replay
+from lowwater.testing.sessions import generate_session
+from lowwater.wire.formats import encode_messages
+
+FAST = ("--workers", "1", "--full", "none", "--model", "anthropic-r10")
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(replay)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Return a folder with three recorded sessions, one of them without times."""
+    place: Path = tmp_path_factory.mktemp("recorded")
+    for seed in (1, 2, 3):
+        made = generate_session("coding", seed=seed, turns=25)
+        lines = []
+        for raw, at in zip(encode_messages(made.messages, "openai_chat"), made.times, strict=True):
+            line = json.loads(raw)
+            lines.append(json.dumps(line if seed == 3 else {**line, "ts": at}))
+        (place / f"{seed}.jsonl").write_text("\n".join(lines))
+    return place
+
+
+def run(*args: object, columns: int = 120) -> Result:
+    env = {"COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "dumb"}
+    return CliRunner(env=env).invoke(app, [str(arg) for arg in args])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_table_has_a_line_for_each_policy_and_fits_the_terminal(folder, columns):
+    done = run(folder, *FAST, columns=columns)
+    assert done.exit_code == 0, done.output
+    assert "2 sessions" in done.stdout
+    assert "1 left out: its answers have no times" in done.stdout
+    for policy in ("rent-or-buy", "claude-code ~", "hermes-runway ~", "never", "optimum"):
+        assert any(line.startswith(policy) for line in done.stdout.splitlines())
+    assert max(map(len, done.stdout.splitlines())) <= columns
+    assert "…" not in done.stdout
+
+
+def test_the_json_has_what_is_promised(folder, tmp_path):
+    file = tmp_path / "replay.json"
+    done = run(
+        folder, "--policies", "rent-or-buy,never", "--model", "anthropic-r10", "--workers", 1, "--json", file
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(file.read_text())
+    assert set(told) == {"policies", "sessions"}
+    assert list(told["policies"]) == ["rent-or-buy", "never", "optimum"]
+    ours = told["policies"]["rent-or-buy"]
+    assert set(ours["cost_over_optimum"]) == {"mean", "p95", "max"}
+    assert ours["cost_usd"] > 0
+    assert 0 <= ours["recall"]["in_view"] + ours["recall"]["one_recall"] <= 1
+    assert ours["recall"]["measured_on"] == "full"
+    assert set(ours["arms"]) == {"pessimistic"}
+    assert set(ours["metrics"]) == {
+        "events_per_100_turns",
+        "turns_between_events",
+        "summary_calls",
+        "reclaimed_per_event",
+        "prompt_and_summary_tokens",
+        "earliest_changed",
+        "prunes_per_summary",
+    }
+    assert len(told["sessions"]) == 3
+    assert sum("skipped" in session for session in told["sessions"]) == 1
+
+
+def test_json_alone_is_printed_for_programs(folder):
+    done = run(folder, "--policies", "never", *FAST, "--json", "-")
+    assert set(json.loads(done.stdout)["policies"]) == {"never", "optimum"}
+
+
+def test_a_page_is_written_for_a_browser(folder, tmp_path):
+    page = tmp_path / "replay.html"
+    done = run(folder, "--policies", "rent-or-buy,never", *FAST, "--html", page)
+    assert done.exit_code == 0, done.output
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_run_folder_is_filled_and_used(folder, tmp_path):
+    args = (folder, "--policies", "never", *FAST, "--json", "-", "--run", tmp_path / "run")
+    first, again = run(*args), run(*args)
+    assert len(list((tmp_path / "run").glob("*.result"))) == 3
+    assert first.stdout == again.stdout
+
+
+COMMAND = """
+import sys, typer
+from lowwater.cli.failing import run
+from lowwater.cli.replay import replay
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(replay)
+if __name__ == "__main__":
+    sys.exit(run(app))
+"""
+
+
+@pytest.mark.full
+def test_an_interrupted_run_shows_what_it_has_and_is_resumed(folder, tmp_path):
+    script, kept, told = tmp_path / "command.py", tmp_path / "run", tmp_path / "told.json"
+    script.write_text(COMMAND)
+    args = [
+        str(folder),
+        "--policies",
+        "rent-or-buy,never",
+        "--full",
+        "rent-or-buy",
+        "--model",
+        "anthropic-r10",
+    ]
+    places = ["--run", str(kept), "--json", str(told)]
+    begun = subprocess.Popen(
+        [sys.executable, str(script), *args, "--workers", "2", *places],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while begun.poll() is None and not list(kept.glob("*.result")):
+        pass
+    os.killpg(begun.pid, signal.SIGINT)
+    _, said = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert b"interrupted; run it again" in said
+    assert b"Traceback" not in said
+    assert run(*args, "--workers", 1, *places).exit_code == 0
+    whole = run(*args, "--workers", 1, "--json", "-")
+    assert json.loads(told.read_text()) == json.loads(whole.stdout)
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        pytest.param(("nowhere",), "is not there", id="no such path"),
+        pytest.param((".", "--policies", "claud-code"), "claude-code", id="no such policy"),
+        pytest.param((".",), "no recorded session", id="nothing recorded"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_in_one_sentence(tmp_path, monkeypatch, args, why):
+    monkeypatch.chdir(tmp_path)
+    done = run(*args)
+    assert done.exit_code == 1
+    assert why in str(done.exception)
+
+
+def test_sessions_without_a_model_ask_for_one(folder):
+    done = run(folder / "1.jsonl", "--workers", 1)
+    assert done.exit_code == 1
+    assert "no model is recorded" in str(done.exception)

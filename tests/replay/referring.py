@@ -1,0 +1,47 @@
+"""Small sessions with tool results, and ledgers that show, elide, summarise or drop them."""
+
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.values.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Summarized
+from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message, texts_of
+from lowwater.values.parts import Text, ToolCall, ToolResult
+
+TOKENIZER = tokenizer_for("o200k")
+
+
+def asked(text):
+    return Message(role="user", parts=(Text(text=text),))
+
+
+def said(text, *calls):
+    return Message(role="assistant", parts=(Text(text=text), *calls))
+
+
+def call(id, arguments="{}", name="read"):
+    return ToolCall(id=id, name=name, arguments=arguments)
+
+
+def answered(id, text):
+    return Message(role="tool", parts=(ToolResult(call_id=id, parts=(Text(text=text),)),))
+
+
+def ledger_of(messages, *stands):
+    """Return the ledger of these messages, showing `stands` if there are any."""
+    sizes = tuple(TOKENIZER.count("\n".join(texts_of(message))) for message in messages)
+    ledger = Ledger().extend(
+        [Opened(at=0, model="m", vocabulary="o200k"), Appended(at=0, messages=tuple(messages), tokens=sizes)]
+    )
+    return ledger.append(Compacted(at=1, mechanisms=(), stands=stands)) if stands else ledger
+
+
+def shown(first, last):
+    return Kept(numbers=Numbers(first=first, last=last))
+
+
+def elided(number, placeholder):
+    """Stand for the tool message `number`, whose result's text is replaced."""
+    return Altered(number=number, edits=(Edit(path=(0, 0), by=Text(text=placeholder)),), tokens=10)
+
+
+def summarised(first, last, text="They did some work."):
+    return Summarized(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=10)

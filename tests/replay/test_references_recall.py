@@ -1,0 +1,41 @@
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.replay.references import Because, Origin, Outcome, Recall, Use, recall_of
+from lowwater.values.parts import ToolCall
+from lowwater.values.references import Kind
+
+ORIGIN = Origin(number=1, turn=1, call=ToolCall(id="1", name="read", arguments="{}"), text="a_b")
+
+outcomes = st.lists(
+    st.builds(
+        lambda kind, because, tokens: Outcome(
+            use=Use(kind=kind, text="a_b", number=2, turn=2, origin=ORIGIN), because=because, tokens=tokens
+        ),
+        st.sampled_from(get_args(Kind)),
+        st.sampled_from(get_args(Because)),
+        st.integers(0, 9),
+    ),
+    max_size=30,
+)
+
+
+@given(outcomes, outcomes)
+def test_sums_of_parts_are_those_of_the_whole(some, others):
+    assert recall_of(some).plus(recall_of(others)) == recall_of([*some, *others])
+
+
+@given(outcomes)
+def test_every_use_is_in_one_place_and_has_a_kind_and_a_reason(some):
+    recall = recall_of(some)
+    assert recall.uses == len(some) == sum(sum(places.values()) for places in recall.by_kind.values())
+    assert sum(recall.ways.values()) == recall.one_recall
+    assert sum(recall.causes.values()) == recall.gone
+
+
+def test_shares_are_of_all_uses_and_of_those_that_left_the_view():
+    recall = Recall(in_view=6, one_recall=3, gone=1)
+    assert (recall.share_in_view, recall.share_one_recall) == (0.6, 0.75)
+    assert (Recall().share_in_view, Recall().share_one_recall) == (1.0, 1.0)

@@ -1,0 +1,88 @@
+"""Figures over sessions: ratios only where compaction matters, sums over all, nothing of what does not fit."""
+
+import pytest
+
+from lowwater.replay.running.figures import Pair, figures_of
+from lowwater.replay.running.results import Bounds, Cadence, Outcome, Recalled
+
+
+def pair(cost: int, *, least: int | None = 100, never: int | None = 200, **more) -> Pair:
+    fields = {"policy": "p", "kind": "course", "arm": "neutral", "is_bounded": True, **more}
+    return Pair(
+        outcome=Outcome(cost=cost, **fields),
+        bounds=Bounds(arm="neutral", optimum=least, relaxed=50, never=never),
+    )
+
+
+def test_ratios_are_over_the_sessions_where_compaction_matters_and_sums_over_all():
+    found = figures_of([pair(120), pair(140), pair(105, never=110), pair(300, never=None)])
+    assert found.matters == 3
+    assert found.cost_over_optimum.mean == pytest.approx((1.2 + 1.4 + 3.0) / 3)
+    assert found.cost_over_optimum.max == 3.0
+    assert found.sum_over_optimum == pytest.approx(665 / 400)
+    assert found.sum_over_relaxed == pytest.approx(665 / 200)
+
+
+def test_rework_counts_in_ratios_and_is_told_apart_in_dollars():
+    found = figures_of([pair(10**9, least=10**9, never=10**10, rework=10**9)])
+    assert found.cost_over_optimum.mean == 2.0
+    assert (found.cost_usd, found.rework_usd, found.cost_with_rework_usd) == (1.0, 1.0, 2.0)
+
+
+def test_a_session_that_does_not_fit_counts_nowhere():
+    found = figures_of([pair(120), pair(0, fits=False)])
+    assert (found.sessions, found.unfit, found.matters) == (1, 1, 1)
+    assert found.cost_over_optimum.mean == 1.2
+
+
+def test_without_a_session_that_matters_there_are_no_ratios():
+    found = figures_of([pair(105, never=105), pair(9, least=None)])
+    assert found.cost_over_optimum.mean is None
+    assert found.sessions == 2
+
+
+def test_only_policies_with_declared_actions_are_bounded_by_the_optimum():
+    assert figures_of([pair(120)]).bound == "optimum"
+    assert figures_of([pair(120, is_bounded=False)]).bound == "relaxed"
+
+
+def test_recall_is_a_share_of_all_uses_and_of_those_that_left():
+    measured = [
+        pair(1, recall=Recalled(uses=10, in_view=6, one_recall=3, causes={"not found": 1})),
+        pair(1, recall=Recalled(uses=10, in_view=10, one_recall=0)),
+    ]
+    recall = figures_of(measured).recall
+    assert (recall.in_view, recall.one_recall, recall.gone, recall.reached) == (0.8, 0.15, 0.05, 0.75)
+    assert recall.causes == {"not found": 1}
+    unmeasured = figures_of([pair(1, recall=Recalled(uses=4, in_view=3))]).recall
+    assert (unmeasured.in_view, unmeasured.one_recall, unmeasured.reached) == (0.75, None, None)
+
+
+def test_the_seven_metrics_are_means_over_all_events_and_turns():
+    some = Cadence(
+        turns=50,
+        events=3,
+        intervals=20,
+        summary_calls=2,
+        reclaimed=900,
+        earliest_changed=4,
+        prunes=1,
+        summaries=2,
+    )
+    none = Cadence(turns=150, prompt_and_summary_tokens=7)
+    seven = figures_of([pair(1, cadence=some), pair(1, cadence=none)]).metrics
+    assert seven.events_per_100_turns == 1.5
+    assert seven.turns_between_events == 10
+    assert seven.reclaimed_per_event == 300
+    assert (seven.summary_calls, seven.prompt_and_summary_tokens, seven.earliest_changed) == (2, 7, 4)
+    assert seven.prunes_per_summary == 0.5
+
+
+def test_the_mean_view_is_over_calls_and_the_peak_over_sessions():
+    found = figures_of(
+        [
+            pair(1, mean_view=100.0, peak_view=300, cadence=Cadence(turns=1)),
+            pair(1, mean_view=200.0, peak_view=250, cadence=Cadence(turns=3)),
+        ]
+    )
+    assert (found.mean_view, found.peak_view) == (175.0, 300)

@@ -1,0 +1,86 @@
+"""Scripts: every answer is a call, compactions of the recording agent are undone, and what cannot be played says why."""
+
+import pytest
+from msgspec.structs import replace
+
+from lowwater.errors import BadInput
+from lowwater.replay.running.script import script_of
+from lowwater.values.message import Message
+from lowwater.values.parts import Text
+from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
+from lowwater.values.usage import Usage
+
+
+def said(role, text, at=0.0, **more) -> RecordedMessage:
+    return RecordedMessage(message=Message(role=role, parts=(Text(text=text),)), at=at, **more)
+
+
+def recorded(*messages: RecordedMessage) -> Recording:
+    return Recording(id="s", agent="a", path="p", messages=messages)
+
+
+def test_what_came_before_an_answer_is_new_and_what_follows_the_last_is_left_out():
+    script = script_of(
+        recorded(
+            said("user", "one"),
+            said("assistant", "two", at=5.0, call=RecordedCall(usage=Usage(uncached=3, cache_read=4))),
+            said("user", "three"),
+            said("user", "four"),
+            said("assistant", "five", at=9.0),
+            said("user", "six"),
+        )
+    )
+    assert [len(exchange.new) for exchange in script.exchanges] == [1, 2]
+    assert [exchange.at for exchange in script.exchanges] == [5.0, 9.0]
+    assert script.turn_of() == [0, 0, 1, 1, 1]
+    assert [message.text for message in script.messages] == ["one", "two", "three", "four", "five"]
+    assert script.first_prompt == 7
+
+
+def test_the_beginning_of_a_script_is_a_script():
+    script = script_of(
+        recorded(
+            said("user", "one"), said("assistant", "two"), said("user", "three"), said("assistant", "four")
+        )
+    )
+    assert [message.text for message in script.beginning(1).messages] == ["one", "two"]
+    assert script.beginning(1).turn_of() == [0, 0]
+    assert script.beginning(9) == script
+
+
+def test_messages_of_one_answer_are_one_call():
+    script = script_of(recorded(said("user", "one"), said("assistant", "two"), said("assistant", "more")))
+    assert [message.text for message in script.messages] == ["one", "two\nmore"]
+
+
+def test_the_agents_own_summary_is_left_out():
+    script = script_of(
+        recorded(
+            said("user", "one"),
+            said("assistant", "two"),
+            said("user", "summary", kind="compact_summary"),
+            said("user", "three"),
+            said("assistant", "four"),
+        )
+    )
+    assert "summary" not in [message.text for message in script.messages]
+
+
+def test_the_time_of_the_request_counts_where_it_is_recorded():
+    call = RecordedCall(asked_at=3.0)
+    script = script_of(recorded(said("user", "one"), said("assistant", "two", at=5.0, call=call)))
+    assert script.exchanges[0].at == 3.0
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        pytest.param((said("user", "one"),), "no call", id="no answer"),
+        pytest.param(
+            (said("user", "one"), replace(said("assistant", "two"), at=None)), "no times", id="no times"
+        ),
+    ],
+)
+def test_what_cannot_be_played_says_why(messages, why):
+    with pytest.raises(BadInput, match=why):
+        script_of(recorded(*messages))
