@@ -3,14 +3,14 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-economics fix lock clean
+.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
-	@echo "                 bench-summary, bench-hermes, bench-store, bench-economics)"
+	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics)"
 	@echo "make fix         format and repair what the linter can"
 
 .venv/ready: pyproject.toml constraints.txt tools/setup.sh
@@ -56,7 +56,7 @@ bench-economics: .venv/ready
 	$(BIN)/python -m bench.economics
 	$(BIN)/python -m bench.policies
 
-bench-counting bench-recall bench-summary bench-hermes bench-store: bench-%: .venv/ready
+bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*
 
 fix: .venv/ready
