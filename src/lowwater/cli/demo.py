@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.cli.demo_bill import print_hindsight
 from lowwater.cli.demo_play import Frame, Played, opened, play
 from lowwater.decide.explain import sentence
 from lowwater.decide.money import money
@@ -41,8 +42,8 @@ def demo(
 
     A generated agent session of several hundred turns outgrows its window.
     You see it fill up, the warnings, each compaction with its reason, what it
-    bought and the bill; then an elided result is recalled and a compaction is
-    undone. Calls are billed as the provider's cache rules say, at the times
+    bought, the bill, and what was possible with hindsight; then an elided
+    result is recalled and a compaction is undone. Calls are billed as the provider's cache rules say, at the times
     the session was recorded. A stand-in writes the summaries: what can be
     extracted without a model, billed as if a model had written it.
     """
@@ -75,6 +76,7 @@ def demo(
     console.print(_bars(frames[-1], context))
     _bought(console, frames, session)
     _bill(console, watched, fixed, untouched)
+    print_hindsight(console, generated, MODEL)
     _recall(console, session)
     _rewind(console, session)
 
