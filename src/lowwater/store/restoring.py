@@ -1,5 +1,6 @@
 """From stored rows back to entries and records, whatever database they lie in; what is damaged is named."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import cast
@@ -16,6 +17,8 @@ from lowwater.values.ledger import Numbered
 from lowwater.values.message import Message
 from lowwater.values.stored import Landmark, LandmarkKind
 from lowwater.values.turn_record import TurnRecord
+
+_log = logging.getLogger("lowwater")
 
 AT_ONCE = 500
 """Messages asked for in one query; SQLite takes at least 999 values."""
@@ -96,14 +99,18 @@ def restore_event(version: int, sealed: object) -> Event:
         raise Hurt(version, f"an event ({error})") from error
 
 
-def restore_carried(version: int, sealed: object) -> bytes:
-    """Return what a session of this version carries, nothing if nothing was stored, or raise Hurt; its entries are not hurt."""
+def restore_carried(session: str, sealed: object) -> bytes:
+    """Return what a session carries besides its entries, nothing if nothing was stored.
+
+    If that is damaged it is logged and left aside: a session goes on without it, for its ledger is whole.
+    """
     if sealed is None:
         return b""
     try:
         return unseal(sealed)
-    except Broken as error:
-        raise Hurt(version + 1, f"what it carries besides its entries ({error})") from error
+    except Broken:
+        _log.warning("session %r: what it carries besides its entries is damaged, and left aside", session)
+        return b""
 
 
 def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:

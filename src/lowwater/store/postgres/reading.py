@@ -10,7 +10,6 @@ from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import Session, find
 from lowwater.store.restoring import (
     Held,
-    Hurt,
     Row,
     landmark,
     restore_carried,
@@ -29,7 +28,7 @@ def read(connection: Connection, session: str, since: int, until: int | None) ->
     first, end = _length(connection, now.id, since), _length(connection, now.id, last)
     with naming(connection, session, now.id):
         entries = tuple(_entries(connection, now.id, first, end))
-        carried, about = _besides(connection, now, is_needed=until is None)
+        carried, about = _besides(connection, session, now)
     return Stored(version=last, entries=entries, carried=carried, about=about)
 
 
@@ -37,7 +36,7 @@ def outline(connection: Connection, session: str) -> Outline:
     """Return a session without its entries, or raise DamagedStore."""
     now = find(connection, session)
     with naming(connection, session, now.id):
-        carried, about = _besides(connection, now, is_needed=True)
+        carried, about = _besides(connection, session, now)
     return Outline(
         version=now.version,
         entries=now.entries,
@@ -78,8 +77,8 @@ def _seen(connection: Connection, session: str, version: int) -> Session:
     return now
 
 
-def _besides(connection: Connection, now: Session, *, is_needed: bool) -> tuple[bytes, About]:
-    """Return what a session carries and what is told of it; who reads around damage gets nothing instead of what is damaged."""
+def _besides(connection: Connection, session: str, now: Session) -> tuple[bytes, About]:
+    """Return what a session carries and what is told of it."""
     row = connection.execute(
         f"SELECT carried, {ABOUT} FROM sessions WHERE id = %s".encode(),  # noqa: S608 - our own names
         (now.id,),
@@ -87,12 +86,7 @@ def _besides(connection: Connection, now: Session, *, is_needed: bool) -> tuple[
     ).fetchone()
     if row is None:
         return b"", About()
-    try:
-        return restore_carried(now.version, row[0]), about(row[1:])
-    except Hurt:
-        if is_needed:
-            raise
-        return b"", about(row[1:])
+    return restore_carried(session, row[0]), about(row[1:])
 
 
 def _brought(connection: Connection, id: int) -> Callable[[int], int]:

@@ -28,7 +28,7 @@ def read(connection: sqlite3.Connection, session: str, since: int, until: int | 
     with naming(connection, now):
         entries = tuple(_entries(connection, now.id, first, end))
         return Stored(
-            version=version, entries=entries, carried=_carried(now, is_needed=until is None), about=now.about
+            version=version, entries=entries, carried=restore_carried(session, now.carried), about=now.about
         )
 
 
@@ -47,7 +47,7 @@ def outline(connection: sqlite3.Connection, session: str) -> Outline:
             messages=now.messages,
             tokens=now.tokens,
             landmarks=tuple(landmark(*row) for row in landmarks),
-            carried=_carried(now, is_needed=True),
+            carried=restore_carried(session, now.carried),
             about=now.about,
         )
 
@@ -107,16 +107,6 @@ def _by(connection: sqlite3.Connection, id: int, until: int) -> tuple[int, int]:
         (id, until),
     ).fetchone()
     return row or (0, 0)
-
-
-def _carried(session: Session, *, is_needed: bool) -> bytes:
-    """Return what a session carries; who reads around damage gets nothing instead of what is damaged."""
-    try:
-        return restore_carried(session.version, session.carried)
-    except Hurt:
-        if is_needed:
-            raise
-        return b""
 
 
 def _entries(connection: sqlite3.Connection, id: int, first: int, end: int) -> Iterator[Entry]:
