@@ -22,7 +22,9 @@ from lowwater.wire.conversation import encode_conversation
 
 @with_settings
 def compress(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A conversation, or an agent's log; - reads standard input.")
+    ],
     *,
     focus: Annotated[str, typer.Option(metavar="TOPIC", help="Keep this in more detail.")] = "",
     model: Annotated[

@@ -19,7 +19,9 @@ from lowwater.wiring.status import Status
 
 @with_settings
 def explain(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A conversation, or an agent's log; - reads standard input.")
+    ],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
     ] = "",

@@ -20,7 +20,9 @@ from lowwater.wiring.counting import counter_for
 
 
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A conversation; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A conversation, or an agent's log; - reads standard input.")
+    ],
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to measure by; default: the one the file names.")
     ] = "",
