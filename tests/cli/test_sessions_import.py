@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.cli.conversations import recorded_in
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.testing.sessions import GeneratedSession, generate_session
+from lowwater.wire.message_lines import message_lines
 from tests.cli.kept_sessions import MODEL, address, error_of, names, sessions, talk, told
 
-CANONICAL = Path("/work/shared/transcripts/canonical")
+CANONICAL = Path(__file__).parents[3] / "shared" / "transcripts" / "canonical"
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +195,29 @@ def test_every_recorded_session_comes_out_as_it_went_in_compacted_or_not(tmp_pat
             different.append(file.name)
     assert different == []
     assert len(files) == len(names(store))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not CANONICAL.is_dir(), reason="the recorded sessions are not on this machine")
+def test_every_log_as_its_agent_wrote_it_goes_in_and_its_messages_come_out(tmp_path: Path) -> None:
+    kinds = ("claude-code", "codex", "copilot-cli", "gemini-cli", "swe-agent", "message-lists")
+    files = [file for kind in kinds for file in sorted((CANONICAL.parent / kind).iterdir())]
+    store = tmp_path / "s.db"
+    told_of = json.loads(sessions(store, "import", "--json", *map(str, files)).stdout)
+    assert told_of["failed"] == []
+    assert {each["file"] for each in told_of["imported"]} == set(map(str, files))
+    library = Lowwater(model=MODEL, policy="rent-or-buy", store=address(store))
+    for name in names(store):
+        library.session(name).prepare()
+        library.session(name).compress()
+    library.close()
+    kept = iter(told_of["imported"])
+    for file in files:
+        for conversation in recorded_in(str(file)):
+            name = next(kept)["name"]
+            lines = message_lines(conversation.messages)
+            out = sessions(store, "export", name, "--no-redact")
+            assert out.stdout_bytes == b"".join(line + b"\n" for line in lines), file.name
 
 
 def test_an_unreadable_store_is_one_sentence(tmp_path: Path) -> None:

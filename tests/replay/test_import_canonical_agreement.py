@@ -9,7 +9,7 @@ import pytest
 from lowwater.replay.importing.importing import Skipped, recordings
 from lowwater.values.usage import together
 
-REAL = Path("/work/shared/transcripts")
+REAL = Path(__file__).parents[3] / "shared" / "transcripts"
 FOLDERS = ("claude-code", "codex", "copilot-cli", "gemini-cli", "canonical")
 
 pytestmark = [

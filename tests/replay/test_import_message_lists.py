@@ -20,7 +20,7 @@ from lowwater.values.usage import Usage
 from lowwater.wire.formats import encode_messages
 from lowwater.wire.session_file import WholeSession, session_lines
 
-REAL = Path("/work/shared/transcripts/message-lists")
+REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "message-lists"
 FORMATS = (OwnExports(), MessageLists())
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path":"a"}'}}

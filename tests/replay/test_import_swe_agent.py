@@ -13,7 +13,7 @@ from lowwater.replay.importing.swe_agent import SweAgent
 from lowwater.values.recording import Recording
 from lowwater.values.usage import Usage
 
-REAL = Path("/work/shared/transcripts/swe-agent")
+REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "swe-agent"
 FORMATS = (SweAgent(),)
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}

@@ -9,6 +9,7 @@ from lowwater.load.files import read_file
 from lowwater.replay.importing.importing import recordings
 from lowwater.values.conversation import Conversation
 from lowwater.values.message import Format
+from lowwater.values.recording import Recording
 from lowwater.values.settings import Settings
 from lowwater.wire.conversation import decode_conversation
 from lowwater.wiring.library import Lowwater
@@ -29,28 +30,34 @@ def open_conversation(file: str, format: str) -> Conversation:
         raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai or anthropic")
     try:
         return decode_conversation(read_file(file), FORMATS[format])
-    except UnknownFormat:
-        recorded = None if file == "-" else _recorded(Path(file))
-        if recorded is None:
+    except BadInput as error:
+        recorded = recorded_in(file, whole=not isinstance(error, UnknownFormat))
+        if not recorded:
             raise
-        return recorded
+        return max(recorded, key=lambda each: len(each.messages))
 
 
-def _recorded(path: Path) -> Conversation | None:
-    longest = max(recordings([path]), key=lambda each: len(each.messages), default=None)
-    if longest is None:
-        return None
-    messages = tuple(each.message for each in longest.messages if each.kind != "compact_summary")
+def recorded_in(file: str, *, whole: bool = False) -> list[Conversation]:
+    """Return the sessions in the log of an agent, its own first; none if the file is no such log.
+
+    `whole` takes none of which a part cannot be read: what looks like a conversation with a mistake in it is one.
+    """
+    if file == "-":
+        return []
+    found = [each for each in recordings([Path(file)]) if each.messages]
+    return [] if whole and any(each.broken for each in found) else [_as_conversation(each) for each in found]
+
+
+def _as_conversation(recording: Recording) -> Conversation:
+    messages = tuple(each.message for each in recording.messages if each.kind != "compact_summary")
     formats = [message.wire.format for message in messages if message.wire is not None]
-    if not formats:
-        return None
     return Conversation(
         shape="lines",
-        format=formats[0],
+        format=formats[0] if formats else "openai_chat",
         messages=messages,
-        system=longest.system,
-        tools=longest.tools,
-        model=longest.model,
+        system=recording.system,
+        tools=recording.tools,
+        model=recording.model,
     )
 
 

@@ -46,9 +46,11 @@ def import_sessions(
     """Keep conversations from files as sessions.
 
     FILE holds a JSON array of messages, JSON lines, or the body of an API
-    request, OpenAI chat or Anthropic, plain or gzipped; or a whole session
-    that `export --whole` wrote, which keeps its name. A file that cannot be
-    used is named and does not stop the others; the exit code is 1 then.
+    request, OpenAI chat or Anthropic, plain or gzipped; the log of an agent
+    that `lowwater audit` reads, without what its own compactions left; or a
+    whole session that `export --whole` wrote, which keeps its name. A file
+    that cannot be used is named and does not stop the others; the exit code
+    is 1 then.
 
     lowwater sessions import session.jsonl
     lowwater sessions import request.json --name refactor-auth --title "Auth"
@@ -62,7 +64,7 @@ def import_sessions(
     with opened_store(store, redact=redacts(None), creates=True) as opened:
         for file in _watched(files, json=json):
             try:
-                done.append(keep_file(opened, file, wish))
+                done.extend(keep_file(opened, file, wish))
             except StoreFailed:
                 raise
             except LowwaterError as error:

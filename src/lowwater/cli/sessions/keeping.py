@@ -5,9 +5,9 @@ from pathlib import Path
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from lowwater.cli.conversations import DEFAULT_MODEL
+from lowwater.cli.conversations import DEFAULT_MODEL, recorded_in
 from lowwater.cli.kept_words import on_one_line
-from lowwater.errors import BadInput
+from lowwater.errors import BadInput, UnknownFormat
 from lowwater.load.files import read_file
 from lowwater.ports import Store
 from lowwater.values.conversation import Conversation
@@ -42,12 +42,26 @@ class Imported(Struct, frozen=True, kw_only=True):
     assumed: bool = False
 
 
-def keep_file(store: Store, file: str, wish: Wish) -> Imported:
-    """Read a file to its end, then make it a session; raise a BadInput that says what to change."""
+def keep_file(store: Store, file: str, wish: Wish) -> list[Imported]:
+    """Read a file to its end, then make it a session; raise a BadInput that says what to change.
+
+    The log of an agent may hold several: its own has the file's name, and those of sub-agents a number behind it.
+    """
     data = read_file(file)
     if is_session_file(data):
-        return _keep_whole(store, file, read_session(data), wish)
-    return _keep_conversation(store, file, decode_conversation(data), wish)
+        return [_keep_whole(store, file, read_session(data), wish)]
+    try:
+        found = [decode_conversation(data)]
+    except BadInput as error:
+        found = recorded_in(file, whole=not isinstance(error, UnknownFormat))
+        if not found:
+            raise
+    name = wish.name or _stem(file)
+    names = [name, *(f"{name}-{number}" for number in range(2, len(found) + 1))]
+    return [
+        _keep_conversation(store, file, each, replace(wish, name=called))
+        for called, each in zip(names, found, strict=True)
+    ]
 
 
 def _make_room(store: Store, name: str, *, force: bool) -> None:
