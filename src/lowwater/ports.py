@@ -8,6 +8,7 @@ from lowwater.values.events import Event
 from lowwater.values.ledger import Numbered
 from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.trails import Followed, Trail
 
 
 class Tokenizer(Protocol):
@@ -133,7 +134,26 @@ class Index(Protocol):
         ...
 
 
-class Store(Ledgers, Accounts, Index, Protocol):
+class Trails(Protocol):
+    """Knows sessions again by the lists their clients keep."""
+
+    def leave(self, trail: Trail, /) -> None:
+        """Note what a session was seen with; what it was seen with before stays known, and is no longer the newest.
+
+        A session that is not kept leaves no trail.
+        """
+        ...
+
+    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+        """Return the sessions of this tenant that were ever seen with one of these keys, in any order."""
+        ...
+
+    def secret(self) -> bytes:
+        """Return bytes that were drawn when the store was made, the same for all who use it."""
+        ...
+
+
+class Store(Ledgers, Accounts, Index, Trails, Protocol):
     """All of that in one place; `lowwater.testing.store_contract` is the full contract."""
 
     def close(self) -> None:

@@ -8,9 +8,11 @@ from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.store.indexing import Conceal, as_it_is, folded_terms, phrases_in, words_of
 from lowwater.store.ranking import rank
 from lowwater.store.remembered import Remembered
+from lowwater.store.remembered_trails import RememberedTrails
 from lowwater.values.entries import Entry
 from lowwater.values.ledger import Numbered
 from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
+from lowwater.values.trails import Followed, Trail
 
 
 class MemoryStore:
@@ -20,6 +22,7 @@ class MemoryStore:
         self._conceal = conceal
         self._lock = Lock()
         self._sessions: dict[str, Remembered] = {}
+        self._trails = RememberedTrails()
         self._newest = 0
         self._is_closed = False
 
@@ -72,6 +75,7 @@ class MemoryStore:
     def delete(self, session: str, /) -> bool:
         """Forget a session; return whether there was one."""
         with self._open():
+            self._trails.forget(session)
             return self._sessions.pop(session, None) is not None
 
     def sessions(self) -> list[Listed]:
@@ -108,6 +112,22 @@ class MemoryStore:
             if session is None or name == session
         )
         return [hit for hit, _ in zip(hits, range(limit), strict=False)]
+
+    def leave(self, trail: Trail, /) -> None:
+        """Note what a session was seen with."""
+        with self._open():
+            if trail.session in self._sessions:
+                self._trails.leave(trail)
+
+    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+        """Return the sessions that were seen with one of these keys."""
+        with self._open():
+            return self._trails.follow(tenant, keys)
+
+    def secret(self) -> bytes:
+        """Return the bytes that were drawn when the store was made."""
+        with self._open():
+            return self._trails.secret
 
     def close(self) -> None:
         """Forget everything."""

@@ -10,6 +10,7 @@ _OWNED = (
     b"DELETE FROM turns WHERE session = %s",
     b"DELETE FROM compaction_events WHERE session = %s",
     b"DELETE FROM appends WHERE session = %s",
+    b"DELETE FROM trails WHERE session = %s",
     b"DELETE FROM sessions WHERE id = %s",
 )
 

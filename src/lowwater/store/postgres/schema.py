@@ -64,7 +64,17 @@ _FIRST = (
     "CREATE INDEX search_by_terms ON search USING gin (terms)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_TRAILS = (
+    # The lists that clients of a gateway keep, as digests; `newest` are those that a session was last seen with.
+    """CREATE TABLE trails (
+        tenant text NOT NULL, key bytea NOT NULL, session bigint NOT NULL, hint text NOT NULL, newest boolean NOT NULL,
+        PRIMARY KEY (tenant, key, session))""",
+    "CREATE INDEX trails_by_session ON trails (session, newest)",
+    "CREATE TABLE secret (body bytea NOT NULL)",
+    "INSERT INTO secret (body) VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS)
 """What leads from each schema to the next; the number of the schema is how many were carried out."""
 
 

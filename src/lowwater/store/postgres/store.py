@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lowwater.store.indexing import Conceal, as_it_is
-from lowwater.store.postgres import listing, reading
+from lowwater.store.postgres import listing, reading, trails
 from lowwater.store.postgres.address import Address
 from lowwater.store.postgres.connections import Connections
 from lowwater.store.postgres.copying import copy
@@ -13,6 +13,7 @@ from lowwater.store.postgres.writing import append, ready
 from lowwater.values.entries import Entry
 from lowwater.values.ledger import Numbered
 from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
+from lowwater.values.trails import Followed, Trail
 
 
 class PostgresStore:
@@ -72,6 +73,18 @@ class PostgresStore:
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best."""
         return self._connections.reading(lambda connection: search(connection, words, session, limit))
+
+    def leave(self, trail: Trail, /) -> None:
+        """Note what a session was seen with."""
+        self._connections.writing(lambda connection: trails.leave(connection, trail))
+
+    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+        """Return the sessions that were seen with one of these keys."""
+        return self._connections.reading(lambda connection: trails.follow(connection, tenant, keys))
+
+    def secret(self) -> bytes:
+        """Return the bytes that were drawn when the tables were made."""
+        return self._connections.reading(trails.secret)
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,7 +4,7 @@ import sqlite3
 
 from lowwater.store.sqlite.catching_up import fall_back
 
-_OWNED = ("entries", "messages", "turns", "compaction_events", "carried", "appends")
+_OWNED = ("entries", "messages", "turns", "compaction_events", "carried", "appends", "trails")
 
 
 def delete(connection: sqlite3.Connection, session: str) -> bool:

@@ -56,7 +56,17 @@ _FIRST = (
     f"PRAGMA application_id = {APPLICATION}",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_TRAILS = (
+    # The lists that clients of a gateway keep, as digests; `newest` are those that a session was last seen with.
+    """CREATE TABLE trails (
+        tenant TEXT NOT NULL, key BLOB NOT NULL, session INTEGER NOT NULL, hint TEXT NOT NULL, newest INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key, session)) WITHOUT ROWID""",
+    "CREATE INDEX trails_by_session ON trails (session, newest)",
+    "CREATE TABLE secret (body BLOB NOT NULL)",
+    "INSERT INTO secret (body) VALUES (randomblob(32))",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS)
 """What leads from each schema to the next; the number of the schema is how many were carried out."""
 
 

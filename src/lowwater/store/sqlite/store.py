@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.packing import pack
-from lowwater.store.sqlite import accounting, reading
+from lowwater.store.sqlite import accounting, reading, trails
 from lowwater.store.sqlite.catching_up import catch_up, waiting
 from lowwater.store.sqlite.connections import Connections
 from lowwater.store.sqlite.copying import copy
@@ -15,6 +15,7 @@ from lowwater.store.sqlite.writing import append
 from lowwater.values.entries import Entry
 from lowwater.values.ledger import Numbered
 from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
+from lowwater.values.trails import Followed, Trail
 
 
 class SqliteStore:
@@ -82,6 +83,21 @@ class SqliteStore:
                 catch_up(connection, self._conceal)
         with self._connections.reading() as connection:
             return search(connection, words, session, limit)
+
+    def leave(self, trail: Trail, /) -> None:
+        """Note what a session was seen with."""
+        with self._connections.writing() as connection:
+            trails.leave(connection, trail)
+
+    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+        """Return the sessions that were seen with one of these keys."""
+        with self._connections.reading() as connection:
+            return trails.follow(connection, tenant, keys)
+
+    def secret(self) -> bytes:
+        """Return the bytes that were drawn when the file was made."""
+        with self._connections.reading() as connection:
+            return trails.secret(connection)
 
     def close(self) -> None:
         """Close the file."""

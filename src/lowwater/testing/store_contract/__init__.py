@@ -17,6 +17,7 @@ from lowwater.testing.store_contract import (
     lasting,
     reading,
     searching,
+    trailing,
 )
 from lowwater.testing.store_contract.samples import (
     Check,
@@ -36,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     *copying.CHECKS,
     *deleting.CHECKS,
     *searching.CHECKS,
+    *trailing.CHECKS,
 )
 LASTING_CHECKS: tuple[Check, ...] = lasting.CHECKS
 CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = searching.CONCEALING_CHECKS
