@@ -5,6 +5,9 @@ None of that makes another message.
 """
 
 from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
 
 from lowwater.values.message import Message, Wire
 from lowwater.values.parts import AnyPart, Text, Thinking, ToolCall, ToolResult
@@ -51,3 +54,19 @@ def _same(ours: AnyPart, theirs: AnyPart) -> bool:
             return ours.id == theirs.id and ours.name == theirs.name
         case _:
             return ours == theirs
+
+
+def likeness(message: Message) -> bytes:
+    """Return sixteen bytes that are equal for messages that say the same, and for hardly any others."""
+    said = [message.role, [_identity(part) for part in _said(message.parts)]]
+    return blake2b(msgspec.json.encode(said), digest_size=16).digest()
+
+
+def _identity(part: AnyPart) -> object:
+    match part:
+        case Text():
+            return ("text", part.text.strip())
+        case ToolResult():
+            return ("tool_result", part.call_id, [_identity(inner) for inner in _said(part.parts)])
+        case _:
+            return part.identity()

@@ -108,6 +108,11 @@ class Lowwater:
                 session.describe(title=title, source=source)
             return session
 
+    def release(self, name: str) -> None:
+        """Let go of a session that is open here; it stays in the store, and whoever holds it may go on with it."""
+        with self._lock:
+            self._sessions.pop(name, None)
+
     @property
     def store(self) -> Store:
         """Where the sessions are kept."""

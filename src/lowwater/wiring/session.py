@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from lowwater.assemble.cache_key import cache_key_for
+from lowwater.assemble.legal import mend
 from lowwater.assemble.seams import seams_of
 from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
@@ -20,6 +21,7 @@ from lowwater.observe.sinks import tell_turn
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message
 from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
@@ -130,6 +132,19 @@ class Session(LookingBack):
             tool_choice=tool_choice,
         )
         return self._request(await self._turns.atake(brought.turn), brought)
+
+    def take_turn(self, brought: Brought) -> PreparedRequest:
+        """Do what `prepare` does, for a program that has read the client's request already."""
+        return self._request(self._turns.take(brought.turn), brought)
+
+    def shown(self, brought: Brought) -> PreparedRequest:
+        """Return the request as it would be sent if nothing were compacted for it; nothing is decided and nothing kept."""
+
+        def taken(state: State) -> PreparedRequest:
+            then = take_in(state, brought.incoming(state), self._setup, self._at())
+            return self._written(then, tuple(mend(then.ledger.view.messages)), brought)
+
+        return self._kept.read(taken)
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
@@ -257,9 +272,13 @@ class Session(LookingBack):
         self._kept.change(lambda state: reset(state, self._setup, self._at()))
 
     def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
-        state = prepared.state
-        request = PreparedRequest(
-            messages=prepared.messages,
+        request, state = self._written(prepared.state, prepared.messages, brought), prepared.state
+        self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
+        return request
+
+    def _written(self, state: State, messages: tuple[Message, ...], brought: Brought) -> PreparedRequest:
+        return PreparedRequest(
+            messages=messages,
             told=state.format,
             assumed=state.assumed,
             system=state.ledger.view.system,
@@ -267,13 +286,12 @@ class Session(LookingBack):
             thinking=brought.written(brought.thinking),
             tool_choice=brought.written(brought.tool_choice),
             marks=marks_of(state, self._setup),
-            seams=seams_of(state.ledger, prepared.messages),
+            seams=seams_of(state.ledger, messages),
             cache_key=cache_key_for(state.model, session=self._opened_as),
             tokens=state.prompt,
             decision=state.decision,
+            whole=state.ledger.view.whole == state.ledger.view.tokens,
         )
-        self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
-        return request
 
     def _riding(self, ledger: Ledger | None) -> Riding | None:
         state, last = self._kept.state, self._last_sent

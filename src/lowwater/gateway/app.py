@@ -1,0 +1,216 @@
+"""The gateway as an ASGI application: every request is admitted, understood as far as need be, and passed on."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import aiohttp
+
+from lowwater.errors import LowwaterError, StoreFailed
+from lowwater.gateway.answering import Answering
+from lowwater.gateway.asked import FORMATS, Asked, read_asked
+from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_request
+from lowwater.gateway.logs import Line, where, write_line
+from lowwater.gateway.metrics import Metrics
+from lowwater.gateway.options import Options
+from lowwater.gateway.refusals import Refused
+from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
+from lowwater.gateway.sessions import Sessions
+from lowwater.gateway.tenants import credential_of, is_admitted, tenant_of
+from lowwater.gateway.turns import Place, Turn, Turns
+from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
+from lowwater.ports import Clock, Store
+from lowwater.wire.context_limit import is_overflow
+
+T = TypeVar("T")
+
+_log = logging.getLogger("lowwater.gateway")
+
+_THREADS = 16
+_RECORD_SECONDS = 10.0
+"""How long the end of an answer may wait for the store."""
+
+
+class Gateway:
+    """Serves any number of clients from one store; nothing but what can be read again is kept in memory."""
+
+    def __init__(self, options: Options, store: Store, *, clock: Clock | None = None) -> None:
+        self._options = options
+        self._store = store
+        self._metrics = Metrics()
+        self._upstreams = Upstreams(options)
+        self._sessions = Sessions(store, options, sinks=(self._metrics.sink,), clock=clock)
+        self._turns = Turns(self._sessions, options)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lowwater-gateway")
+        self._secret = store.secret()
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the server's start and end."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def open(self) -> None:
+        """Make ready to send."""
+        await self._upstreams.open()
+
+    async def close(self) -> None:
+        """Let go of connections and threads; the store is the caller's."""
+        await self._upstreams.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.open()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        line = Line(method=scope["method"], path=scope["path"], began=time.perf_counter())
+        answering = Answering(receive, send, line)
+        self._under_way += 1
+        try:
+            await self._admitted(scope, answering, line)
+        except Gone:
+            line.outcome = "client gone"
+        except Refused as refused:
+            await answering.refuse(refused)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            line.outcome = f"upstream: {type(error).__name__}"
+            await answering.refuse(Refused(502, f"the provider could not be reached: {type(error).__name__}"))
+        except Exception as error:  # noqa: BLE001 - the outermost handler: the client gets a sentence, never a traceback
+            _log.error("a defect in the gateway: %s", where(error))
+            await answering.refuse(Refused(500, f"a defect in the gateway: {type(error).__name__}"))
+        finally:
+            self._under_way -= 1
+            self._metrics.request(line)
+            write_line(line)
+
+    async def _admitted(self, scope: Scope, answering: Answering, line: Line) -> None:
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        answering.anthropic = is_anthropic(scope["path"], headers)
+        if scope["path"] == "/healthz" and scope["method"] in {"GET", "HEAD"}:
+            await answering.plain(*await self._health())
+            return
+        if scope["path"] == "/metrics" and scope["method"] == "GET":
+            await answering.plain(
+                200, self._metrics.text().encode(), b"text/plain; version=0.0.4; charset=utf-8"
+            )
+            return
+        if not is_admitted(headers, self._options.access_keys):
+            raise Refused(401, "this gateway wants one of its own keys in the header x-lowwater-key")
+        if self._options.require_key and not credential_of(headers):
+            raise Refused(401, "this gateway passes on only requests that carry an API key or a token")
+        if self._under_way > self._options.most_requests:
+            raise Refused(503, "too many requests are under way: try again in a moment", retry_after=1)
+        came = await read_request(
+            scope, answering.receive, most_bytes=self._options.most_bytes, seconds=self._options.body_seconds
+        )
+        line.request_bytes = len(came.body)
+        if came.method == "POST" and came.path in FORMATS:
+            asked = read_asked(came.path, came.body, came.headers)
+            if asked is not None:
+                await self._conversation(came, asked, answering, line)
+                return
+        await self._untouched(came, answering)
+
+    async def _untouched(self, came: Came, answering: Answering) -> None:
+        base_url = self._upstreams.base_url(came.path, came.headers)
+        response = await self._upstreams.send(
+            came.method, base_url, came.target, forwarded(came.raw_headers), came.body
+        )
+        await relay(response, answering)
+
+    async def _conversation(self, came: Came, asked: Asked, answering: Answering, line: Line) -> None:
+        place = Place(
+            tenant=tenant_of(came.headers, secret=self._secret, fixed=self._options.tenant),
+            base_url=self._upstreams.base_url(came.path, came.headers),
+        )
+        base_url = place.base_url
+        line.model, line.tenant, line.streams = asked.model, place.tenant[:8], asked.streams
+        if asked.counts_only:
+            await self._counting(came, asked, place, answering)
+            return
+        turn = await self._begun(asked, place, line)
+        line.prepared = time.perf_counter() - line.began
+        if turn is None:
+            await self._untouched(came, answering)
+            return
+        line.session, line.changed = turn.session.name, turn.is_changed
+        line.decision = turn.request.decision.because.code if turn.request.decision else ""
+        headers = forwarded(came.raw_headers, readable=True)
+        response = await self._upstreams.send(came.method, base_url, came.target, headers, turn.body)
+        if response.status >= 400:
+            said = await peeked(response)
+            again = await self._overflowed(response.status, said, turn, line)
+            if again is None:
+                await relay_read(response, said, answering)
+                return
+            response.release()
+            turn = again
+            response = await self._upstreams.send(came.method, base_url, came.target, headers, turn.body)
+        await relay_answer(response, answering, format=asked.format, record=partial(self._record, turn, line))
+
+    async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
+        """Return the turn; None if the request has to go on as it came."""
+        try:
+            return await self._in_thread(self._turns.begin, asked, place)
+        except StoreFailed as error:
+            line.outcome = f"store: {type(error).__name__}"
+            if self._turns.is_compacted(asked, place):
+                raise Refused(
+                    503, "the store of this gateway cannot be used at the moment", retry_after=2
+                ) from None
+        except LowwaterError as error:
+            line.outcome = f"passed on: {type(error).__name__}"
+        return None
+
+    async def _counting(self, came: Came, asked: Asked, place: Place, answering: Answering) -> None:
+        try:
+            body = await self._in_thread(self._turns.counted, asked, place)
+        except LowwaterError:
+            body = asked.body
+        response = await self._upstreams.send(
+            came.method, place.base_url, came.target, forwarded(came.raw_headers), body
+        )
+        await relay(response, answering)
+
+    async def _overflowed(self, status: int, said: bytes, turn: Turn, line: Line) -> Turn | None:
+        """Return a smaller turn if the provider says that the prompt is too long; None for any other refusal."""
+        if not is_overflow(status, said):
+            return None
+        line.overflowed = True
+        try:
+            return await self._in_thread(self._turns.again, turn, said.decode(errors="replace"))
+        except LowwaterError:
+            return None
+
+    async def _record(self, turn: Turn, line: Line, answer: bytes | None) -> None:
+        """Record an answer; whatever goes wrong, the client gets it."""
+        try:
+            await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer), _RECORD_SECONDS)
+        except (LowwaterError, TimeoutError) as error:
+            line.outcome = f"not recorded: {type(error).__name__}"
+
+    async def _health(self) -> tuple[int, bytes]:
+        try:
+            await asyncio.wait_for(self._in_thread(self._store.secret), 5)
+        except (LowwaterError, TimeoutError):
+            return 503, b'{"status":"unhealthy","store":"unusable"}'
+        return 200, b'{"status":"ok","store":"ok"}'
+
+    async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)

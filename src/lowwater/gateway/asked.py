@@ -1,0 +1,130 @@
+"""A request as a client wrote it, taken apart as far as the gateway needs to know it."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Raw, Struct
+
+from lowwater.errors import BadInput
+from lowwater.values.message import Format
+from lowwater.wire.reading import read_fields, read_json
+
+FORMATS: MappingProxyType[str, Format] = MappingProxyType(
+    {
+        "/v1/messages": "anthropic",
+        "/v1/messages/count_tokens": "anthropic",
+        "/v1/chat/completions": "openai_chat",
+        "/v1/responses": "openai_responses",
+    }
+)
+"""The paths whose bodies carry a conversation."""
+
+COUNTING = "/v1/messages/count_tokens"
+
+_SESSION_HEADERS = (
+    "x-claude-code-session-id",
+    "session_id",
+    "session-id",
+    "x-session-id",
+    "x-session-affinity",
+    "conversation_id",
+    "thread-id",
+    "x-conversation-id",
+)
+_AT_THE_SERVER = ("previous_response_id", "conversation")
+_IN_USER_ID = re.compile(r"session[_\":\s]+([0-9a-f-]{16,64})", re.IGNORECASE)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One conversation request; `fields` are the body's, each in the bytes it was written in."""
+
+    path: str
+    format: Format
+    body: bytes
+    fields: dict[str, bytes]
+    raws: list[bytes]
+    """The whole list the client keeps, one piece of JSON for each message."""
+    model: str
+    streams: bool
+    max_tokens: int | None
+    hint: str
+    """What the client says about which session this is."""
+
+    @property
+    def listed(self) -> str:
+        """The name of the field that holds the list."""
+        return listed_in(self.format)
+
+    @property
+    def system(self) -> bytes:
+        """The system prompt that stands apart from the list."""
+        return self.fields.get("instructions" if self.format == "openai_responses" else "system", b"")
+
+    @property
+    def tools(self) -> bytes:
+        """The tools as they were sent."""
+        return self.fields.get("tools", b"")
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether it asks for the size of a prompt and not for an answer."""
+        return self.path == COUNTING
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether the client sets cache marks itself."""
+        return b'"cache_control"' in self.body or b'"prompt_cache_breakpoint"' in self.body
+
+
+class _Peek(Struct):
+    model: str | None = None
+    stream: bool | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
+    prompt_cache_key: str | None = None
+    metadata: dict[str, object] | None = None
+
+
+def listed_in(format: Format) -> str:
+    """Return the name of the field that holds the conversation."""
+    return "input" if format == "openai_responses" else "messages"
+
+
+def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | None:
+    """Return the request, or None for one that the gateway has nothing to do with: it goes on as it came."""
+    format = FORMATS[path]
+    try:
+        fields = read_fields(body)
+        listed = fields.get(listed_in(format), b"")
+        if listed[:1] != b"[" or any(fields.get(name, b"null") != b"null" for name in _AT_THE_SERVER):
+            return None
+        peek = read_json(body, _Peek)
+        raws = [bytes(item) for item in read_json(listed, list[Raw])]
+    except BadInput:
+        return None
+    if not raws or not peek.model:
+        return None
+    return Asked(
+        path=path,
+        format=format,
+        body=body,
+        fields=fields,
+        raws=raws,
+        model=peek.model,
+        streams=bool(peek.stream),
+        max_tokens=peek.max_completion_tokens or peek.max_tokens or peek.max_output_tokens,
+        hint=_hint(headers, peek),
+    )
+
+
+def _hint(headers: Mapping[str, str], peek: _Peek) -> str:
+    for name in _SESSION_HEADERS:
+        if headers.get(name):
+            return f"{name}={headers[name][:200]}"
+    if peek.prompt_cache_key:
+        return f"prompt_cache_key={peek.prompt_cache_key[:200]}"
+    user = str((peek.metadata or {}).get("user_id", ""))[:2_000]
+    found = _IN_USER_ID.search(user)
+    return f"user_id={found[1]}" if found else ""

@@ -1,0 +1,121 @@
+"""Which session a client's list belongs to: found by its content, within a tenant."""
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.ports import Trails
+from lowwater.values.trails import Followed, Trail
+
+_LAST = 48
+"""So many of a list's newest keys are asked for first; a list that was seen before is nearly always found by them."""
+_TELLING = 3
+"""So many messages in common make another conversation with the same beginning unlikely."""
+
+_LINES = 3
+"""So many long lines of a summary make it that summary."""
+
+Kind = Literal["same", "fork"]
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """A session that has the beginning of a client's list."""
+
+    session: str
+    kind: Kind
+    """`same`: the list goes on where the session is, or its client went back; `fork`: another conversation left it there."""
+    length: int
+    """How many of the list's messages it has."""
+
+
+class Sought(Struct, frozen=True, kw_only=True):
+    """A client's list as keys of its beginnings, and what tells it from others like it."""
+
+    tenant: str
+    keys: tuple[bytes, ...]
+    hint: str
+    """What the client said; empty if it said nothing."""
+    guise: str
+    """What kind of agent it is, told from its tools and the beginning of its system prompt."""
+    lines: tuple[bytes, ...] = ()
+    """Keys of the long lines at the beginning of the list: one that a client compacted begins with a summary seen before."""
+
+    @property
+    def noted(self) -> str:
+        """What is kept beside a trail: guise and hint."""
+        return f"{self.guise} {self.hint}"
+
+
+def guise_of(system: bytes, tools: bytes) -> str:
+    """Return a few characters for the kind of agent: the size of its tools and how its system prompt begins."""
+    return blake2b(tools + b"\0" + system[:400], digest_size=4).hexdigest()
+
+
+class Finding:
+    """Finds sessions in the store that all replicas share."""
+
+    def __init__(self, trails: Trails) -> None:
+        self._trails = trails
+
+    def find(self, sought: Sought) -> Match | None:
+        """Return the session that shares the longest beginning with the list; None if none does."""
+        keys = sought.keys
+        places = {key: index + 1 for index, key in enumerate(keys)}
+        for asked in (keys[-_LAST:], keys[:-_LAST]):
+            if not asked:
+                continue
+            match = _best(self._trails.follow(sought.tenant, asked), places, sought)
+            if match is not None:
+                return match
+        return self._continued(sought)
+
+    def _continued(self, sought: Sought) -> Match | None:
+        """Return the session whose client has compacted its list: that begins with what the session was told in summary."""
+        if not sought.lines:
+            return None
+        lines = Counter(
+            found.session for found in self._trails.follow(sought.tenant, sought.lines) if found.newest
+        )
+        best = max(lines, key=lambda session: lines[session], default=None)
+        if best is None or lines[best] < _LINES:
+            return None
+        return Match(session=best, kind="same", length=0)
+
+    def leave(self, sought: Sought, session: str, *further: bytes) -> None:
+        """Note that a session was seen with this list, and with it and its answer."""
+        keys = (sought.keys[-1], *further)
+        self._trails.leave(Trail(tenant=sought.tenant, session=session, keys=keys, hint=sought.noted))
+
+
+def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -> Match | None:
+    """Return the longest match; of several of one length one that is the same conversation, then the one with our hint."""
+    matches = [
+        (places[each.key], kind == "same", each.hint == sought.noted, each.session, kind)
+        for each in found
+        if (kind := _kind(each, places[each.key], sought)) is not None
+    ]
+    if not matches:
+        return None
+    length, _, _, session, kind = max(matches)
+    return Match(session=session, kind=kind, length=length)
+
+
+def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
+    """Return what a session with the first `length` messages of the list is to it; None if it is no use.
+
+    A hint never leads to a session, it only keeps apart: other words mean another conversation. Without any, a list that
+    leaves a session before its end is another conversation, and one that is short and has nothing new is begun anew.
+    """
+    guise, _, hint = found.hint.partition(" ")
+    apart = bool(hint and sought.hint) and hint != sought.hint
+    same_words = bool(hint) and hint == sought.hint
+    if length < _TELLING and (apart or guise != sought.guise):
+        return None
+    if apart:
+        return "fork"
+    if length < _TELLING and not same_words and length == len(sought.keys):
+        return None
+    return "same" if found.newest or same_words else "fork"

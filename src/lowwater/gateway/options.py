@@ -1,0 +1,59 @@
+"""How a gateway is run."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.errors import BadSetting
+from lowwater.values.settings import Settings
+
+ANTHROPIC = "https://api.anthropic.com"
+OPENAI = "https://api.openai.com"
+PORT = 4141
+
+Marking = Literal["client", "auto"]
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Everything an operator may choose."""
+
+    anthropic_upstream: str = ANTHROPIC
+    openai_upstream: str = OPENAI
+    policy: str | None = None
+    settings: Settings = Settings()
+    tenant: str = ""
+    """The tenant of every client, whatever its credential; empty binds each tenant to its credential."""
+    marks: Marking = "client"
+    """`client`: cache marks only where the client sets some itself; `auto`: ours, wherever the provider takes them."""
+    recall: bool = False
+    """Whether recall tools are added to requests, and their calls answered here."""
+    summaries: bool = False
+    """Whether summaries may be asked for on a client's credential, while a request of it is open."""
+    summary_model: str = ""
+    """The model that writes summaries on the operator's own credential; empty for none."""
+    require_key: bool = False
+    """Whether a request without a credential is refused here."""
+    access_keys: tuple[str, ...] = ()
+    """If there are any, one of them has to come in the header `x-lowwater-key`, which goes no further."""
+    most_bytes: int = 64 * 1024 * 1024
+    """The largest request body."""
+    most_requests: int = 512
+    """Requests under way at once; those beyond are told to come back."""
+    first_byte_seconds: float = 0.5
+    """How long a compaction may hold up a request."""
+    connect_seconds: float = 10.0
+    """How long to wait for a connection to a provider."""
+    body_seconds: float = 60.0
+    """How long a client may take to send its body."""
+    open_sessions: int = 1_000
+    """Sessions kept ready in memory; others are read again when they are needed."""
+    remembered_bytes: int = 256 * 1024 * 1024
+    """Bytes of messages kept decoded in memory."""
+
+    def __post_init__(self) -> None:
+        for name in ("anthropic_upstream", "openai_upstream"):
+            url = getattr(self, name)
+            if not url.startswith(("http://", "https://")):
+                raise BadSetting(
+                    f"{name.replace('_', '-')}: {url!r} is no URL: it must begin with http:// or https://"
+                )

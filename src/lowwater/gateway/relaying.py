@@ -1,0 +1,97 @@
+"""Passing an answer on while it is read: nothing waits but its very end, until it is recorded."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import aiohttp
+
+from lowwater.gateway.answering import Answering
+from lowwater.gateway.exchange import Gone, Receive, Send, piece, start, until_gone
+from lowwater.values.message import Format
+from lowwater.wire.streams import stream_for
+
+Record = Callable[[bytes | None], Awaitable[None]]
+"""Takes the whole answer, or None if there is none."""
+
+_EVENTS = "text/event-stream"
+
+
+async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
+    """Pass a response on as it is; a client that goes away takes it with it."""
+    await _while_listening(_copied(response, answering.send), response, answering.receive)
+
+
+async def relay_answer(
+    response: aiohttp.ClientResponse, answering: Answering, *, format: Format, record: Record
+) -> None:
+    """Pass a model's answer on, and have it recorded before the client gets the last of it."""
+    if response.content_type == _EVENTS:
+        passing = _streamed(response, answering.send, format, record)
+    else:
+        passing = _whole(response, answering.send, record)
+    await _while_listening(passing, response, answering.receive)
+
+
+async def peeked(response: aiohttp.ClientResponse) -> bytes:
+    """Return the whole body of a refusal."""
+    return await response.read()
+
+
+async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: Answering) -> None:
+    """Pass on a response whose body was read already."""
+    await start(answering.send, response)
+    await piece(answering.send, body, more=False)
+    response.release()
+
+
+async def _copied(response: aiohttp.ClientResponse, send: Send) -> None:
+    await start(send, response)
+    async for chunk in response.content.iter_any():
+        await piece(send, chunk, more=True)
+    await piece(send, b"", more=False)
+
+
+async def _whole(response: aiohttp.ClientResponse, send: Send, record: Record) -> None:
+    body = await response.read()
+    await record(body)
+    await start(send, response)
+    await piece(send, body, more=False)
+
+
+async def _streamed(response: aiohttp.ClientResponse, send: Send, format: Format, record: Record) -> None:
+    answer, recorded = stream_for(format), False
+    await start(send, response)
+    try:
+        async for chunk in response.content.iter_any():
+            answer.feed(chunk)
+            if answer.is_done and not recorded:
+                recorded = True
+                await record(answer.answer())
+            await piece(send, chunk, more=True)
+        if not recorded:
+            answer.end()
+            recorded = True
+            await record(answer.answer())
+    finally:
+        if not recorded:
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(record(None))
+    await piece(send, b"", more=False)
+
+
+async def _while_listening(
+    passing: Awaitable[None], response: aiohttp.ClientResponse, receive: Receive
+) -> None:
+    """Pass on until it is done or the client has gone, and end the response of the provider either way."""
+    task, gone = asyncio.ensure_future(passing), asyncio.ensure_future(until_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Gone
+        await task
+    finally:
+        response.close() if not task.done() or task.cancelled() or task.exception() else response.release()
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)

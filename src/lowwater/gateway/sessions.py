@@ -1,0 +1,102 @@
+"""Sessions that are open in this process, each with the library of its model; all of them in one store."""
+
+import secrets
+from collections import OrderedDict
+from threading import Lock
+
+from lowwater.gateway.finding import Finding, Match, Sought
+from lowwater.gateway.options import Options
+from lowwater.ports import Clock, Sink, Store
+from lowwater.values.stored import About
+from lowwater.wiring.clock import SystemClock
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.lineage import new_name
+from lowwater.wiring.session import Session
+
+SOURCE = "gateway"
+_MODELS = 100
+"""Models kept ready: a client may name as many as it likes."""
+
+
+class Sessions:
+    """Opens sessions and keeps those used last ready; any thread may use it."""
+
+    def __init__(
+        self, store: Store, options: Options, *, sinks: tuple[Sink, ...] = (), clock: Clock | None = None
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._sinks = sinks
+        self._clock = clock or SystemClock()
+        self._finding = Finding(store)
+        self._libraries: OrderedDict[tuple[str, str], Lowwater] = OrderedDict()
+        self._open: OrderedDict[str, Session] = OrderedDict()
+        self._lock = Lock()
+
+    def session_for(self, sought: Sought, *, model: str, base_url: str) -> Session:
+        """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none."""
+        match = self._finding.find(sought)
+        if match is not None and match.kind == "same":
+            session = self._opened(match.session, model, base_url)
+        else:
+            session = self._opened(self._begun(match, sought), model, base_url, source=_source(sought))
+        if session.route.model != model or session.route.base_url != base_url:
+            session.use(model, base_url=base_url)
+        return session
+
+    def known(self, sought: Sought, *, model: str, base_url: str) -> Session | None:
+        """Return the session that has the beginning of a list and goes on with it; None if there is none."""
+        match = self._finding.find(sought)
+        if match is None or match.kind != "same":
+            return None
+        return self._opened(match.session, model, base_url)
+
+    def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
+        """Note that a session was seen with this list, and with it and its answer."""
+        self._finding.leave(sought, session.name, *further)
+
+    def _begun(self, match: Match | None, sought: Sought) -> str:
+        """Return the name of a new session; one that left another has all that the other had until then, and more."""
+        # Long enough that two replicas never draw the same: a name decides whose session it is.
+        name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
+        if match is not None:
+            self._store.copy(match.session, name, About(source=_source(sought), parent=match.session))
+        return name
+
+    def _opened(self, name: str, model: str, base_url: str, *, source: str = "") -> Session:
+        with self._lock:
+            session = self._open.get(name)
+            if session is not None:
+                self._open.move_to_end(name)
+                return session
+        library = self._library(model, base_url)
+        session = library.session(name, source=source)
+        library.release(name)
+        with self._lock:
+            session = self._open.setdefault(name, session)
+            self._open.move_to_end(name)
+            while len(self._open) > self._options.open_sessions:
+                self._open.popitem(last=False)
+        return session
+
+    def _library(self, model: str, base_url: str) -> Lowwater:
+        key = (model, base_url)
+        with self._lock:
+            library = self._libraries.get(key)
+            if library is None:
+                while len(self._libraries) >= _MODELS:
+                    self._libraries.popitem(last=False)
+                library = self._libraries[key] = Lowwater(
+                    model=model,
+                    base_url=base_url,
+                    policy=self._options.policy,
+                    settings=self._options.settings,
+                    store=self._store,
+                    sinks=self._sinks,
+                    clock=self._clock,
+                )
+            return library
+
+
+def _source(sought: Sought) -> str:
+    return f"{SOURCE}:{sought.tenant[:8]}"

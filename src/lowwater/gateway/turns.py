@@ -1,0 +1,165 @@
+"""One request's turn in the core: found, prepared, and after the answer recorded; blocking, for a worker thread."""
+
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from lowwater.engine.intake import Incoming
+from lowwater.engine.recall import offers_recall
+from lowwater.engine.state import State
+from lowwater.errors import BadInput
+from lowwater.gateway.asked import Asked
+from lowwater.gateway.finding import Sought, guise_of
+from lowwater.gateway.options import Options
+from lowwater.gateway.outgoing import outgoing
+from lowwater.gateway.own_compaction import asks_for_summary, lines_in, lines_of
+from lowwater.gateway.remembering import Read, Remembering, chain_of
+from lowwater.gateway.sessions import Sessions
+from lowwater.ingest.likeness import likeness
+from lowwater.wire.anthropic.marks import unmark_content
+from lowwater.wire.context_limit import context_length_in
+from lowwater.wire.response import decode_response
+from lowwater.wiring.brought import Brought
+from lowwater.wiring.request import PreparedRequest
+from lowwater.wiring.session import Session
+
+_CHANGED = 20_000
+"""Lists that are remembered as changed."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Whose request it is, and which provider it is for."""
+
+    tenant: str
+    base_url: str
+
+
+class ReadAlready(Brought, frozen=True, kw_only=True):
+    """A client's request whose messages were decoded before."""
+
+    asked: Asked
+    read: tuple[Read, ...]
+
+    def incoming(self, state: State) -> Incoming:  # noqa: ARG002 - the path told the format
+        """Return it as values."""
+        asked, tools = self.asked, unmark_content(self.asked.tools)
+        return Incoming(
+            messages=tuple(read.message for read in self.read),
+            format=asked.format,
+            assumed=asked.format,
+            system=unmark_content(asked.system),
+            tools=tools,
+            max_tokens=asked.max_tokens,
+            offers_recall=offers_recall(tools),
+            parameters=asked.fields.get("thinking", b"") + b"\0" + asked.fields.get("tool_choice", b""),
+        )
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A request on its way: what leaves, and where its answer belongs."""
+
+    asked: Asked
+    sought: Sought
+    session: Session
+    request: PreparedRequest
+    body: bytes
+    summarises: bool = False
+    """The client asks for a summary of its own: it is not part of the conversation."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something else than the client's own bytes leaves."""
+        return self.body is not self.asked.body
+
+
+class Turns:
+    """What the gateway asks of the core."""
+
+    def __init__(self, sessions: Sessions, options: Options) -> None:
+        self._sessions = sessions
+        self._options = options
+        self._remembering = Remembering(options.remembered_bytes)
+        self._changed: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        """Lists that did not leave as they came, the newest last."""
+
+    def begin(self, asked: Asked, place: Place) -> Turn:
+        """Find the session and prepare the request; any LowwaterError means that it goes on as it came."""
+        read, sought = self._read(asked, place.tenant)
+        session = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
+        brought = ReadAlready(asked=asked, read=tuple(read))
+        if asks_for_summary(read[-1].message):
+            request, summarises = session.shown(brought), True
+        else:
+            request, summarises = session.take_turn(brought), False
+        if not request.whole:
+            self._changed[place.tenant, sought.keys[-1]] = None
+            while len(self._changed) > _CHANGED:
+                self._changed.popitem(last=False)
+        return Turn(
+            asked=asked,
+            sought=sought,
+            session=session,
+            request=request,
+            body=outgoing(asked, request, marking=self._options.marks),
+            summarises=summarises,
+        )
+
+    def is_compacted(self, asked: Asked, place: Place) -> bool:
+        """Return whether a list goes on one that did not leave as it came; the store is not asked."""
+        try:
+            _, sought = self._read(asked, place.tenant)
+        except BadInput:
+            return False
+        return any((place.tenant, key) in self._changed for key in sought.keys)
+
+    def again(self, turn: Turn, said: str) -> Turn | None:
+        """Learn the real limit from a provider's refusal and prepare once more; None if nothing else would be sent."""
+        asked, session = turn.asked, turn.session
+        tokens = context_length_in(said) or round(0.9 * turn.request.tokens)
+        session.learn_context_length(max(1, tokens))
+        read, _ = self._read(asked, turn.sought.tenant)
+        request = session.take_turn(ReadAlready(asked=asked, read=tuple(read)))
+        body = outgoing(asked, request, marking=self._options.marks)
+        if body == turn.body:
+            return None
+        return Turn(asked=asked, sought=turn.sought, session=session, request=request, body=body)
+
+    def counted(self, asked: Asked, place: Place) -> bytes:
+        """Return the body by which to count: what would really be sent."""
+        read, sought = self._read(asked, place.tenant)
+        session = self._sessions.known(sought, model=asked.model, base_url=place.base_url)
+        if session is None:
+            return asked.body
+        request = session.shown(ReadAlready(asked=asked, read=tuple(read)))
+        return outgoing(asked, request, marking="client")
+
+    def end(self, turn: Turn, answer: bytes | None) -> None:
+        """Record the answer, if there is a whole one, and note what the session was seen with."""
+        further: list[bytes] = []
+        if answer is not None:
+            message = decode_response(answer).message
+            if turn.summarises:
+                # The list without the client's question goes on as well as one that begins with the summary.
+                further += [*turn.sought.keys[-2:-1], *lines_of(message.text)]
+            else:
+                turn.session.record(answer)
+                further += self._behind(turn, answer)
+        self._sessions.leave(turn.sought, turn.session, *further)
+
+    def _read(self, asked: Asked, tenant: str) -> tuple[list[Read], Sought]:
+        read = self._remembering.read(asked.raws, asked.format)
+        if not read:
+            raise BadInput("the list of messages is empty")
+        keys = tuple(chain_of([each.likeness for each in read]))
+        sought = Sought(
+            tenant=tenant,
+            keys=keys,
+            hint=asked.hint,
+            guise=guise_of(unmark_content(asked.system), unmark_content(asked.tools)),
+            lines=lines_in([each.message for each in read]),
+        )
+        return read, sought
+
+    def _behind(self, turn: Turn, answer: bytes) -> list[bytes]:
+        """Return the key of the list with its answer."""
+        return chain_of([likeness(decode_response(answer).message)], turn.sought.keys[-1])

@@ -1,0 +1,103 @@
+"""The providers behind the gateway: where a request goes, and with which headers."""
+
+from collections.abc import Iterable, Mapping
+
+import aiohttp
+
+from lowwater.gateway.options import Options
+from lowwater.gateway.tenants import ACCESS
+
+Headers = list[tuple[bytes, bytes]]
+
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_OURS = frozenset({b"host", b"content-length", b"expect", ACCESS.encode()})
+
+
+class Upstreams:
+    """The two providers, and one pool of connections to them."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._client: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Make ready to send."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._options.connect_seconds)
+        self._client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+            timeout=timeout,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._client is not None:
+            await self._client.close()
+
+    def base_url(self, path: str, headers: Mapping[str, str]) -> str:
+        """Return the provider that a request is for: what only clients of one of them send decides."""
+        return (
+            self._options.anthropic_upstream if is_anthropic(path, headers) else self._options.openai_upstream
+        )
+
+    async def send(
+        self, method: str, base_url: str, target: str, headers: Headers, body: bytes
+    ) -> aiohttp.ClientResponse:
+        """Send a request and return the response as soon as its headers are there."""
+        assert self._client is not None, "open it first"
+        return await self._client.request(
+            method,
+            url_of(base_url, target),
+            headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
+            data=body or None,
+            allow_redirects=False,
+        )
+
+
+def url_of(base_url: str, target: str) -> str:
+    """Return the URL of a path at a provider, whose URL may or may not end with the version that paths begin with."""
+    base = base_url.rstrip("/")
+    if target.startswith("/v1/") and base.endswith("/v1"):
+        base = base.removesuffix("/v1")
+    return base + target
+
+
+def is_anthropic(path: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request is for an Anthropic-speaking provider."""
+    if path.startswith(("/v1/messages", "/api/", "/v1/organizations", "/v1/skills")):
+        return "anthropic-version" in headers or "x-api-key" in headers or path.startswith("/v1/messages")
+    return "anthropic-version" in headers or "x-api-key" in headers or _is_claude(headers)
+
+
+def _is_claude(headers: Mapping[str, str]) -> bool:
+    return headers.get("user-agent", "").lower().startswith(("claude", "anthropic"))
+
+
+def forwarded(headers: Iterable[tuple[bytes, bytes]], *, readable: bool = False) -> Headers:
+    """Return a client's headers as they go on: all but those of the connection; `readable` asks for plain bytes."""
+    kept = [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP | _OURS]
+    if not readable:
+        return kept
+    return [
+        *(pair for pair in kept if pair[0].lower() != b"accept-encoding"),
+        (b"accept-encoding", b"identity"),
+    ]
+
+
+def returned(response: aiohttp.ClientResponse) -> Headers:
+    """Return a provider's headers as the client gets them."""
+    return [(name.lower(), value) for name, value in response.raw_headers if name.lower() not in _HOP_BY_HOP]
