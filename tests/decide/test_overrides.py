@@ -140,3 +140,15 @@ def test_a_ceiling_above_the_threshold_compacts_down_to_the_target() -> None:
 def test_by_hand_takes_one_offer_if_all_are_doubtful() -> None:
     now = situation(9_000, offer("summarize", -5), offer("elide", -9), forced=True)
     assert steps(decide(now, SETTINGS)) == ["summarize"]
+
+
+def test_hygiene_compacts_around_a_policy_that_would_not() -> None:
+    net = Settings(compression=CompressionSettings(hygiene=True))
+    now = situation(180_000, *OFFERS, context=200_000)
+    assert isinstance(decide(now, SETTINGS, policy="never"), Keep)
+    assert steps(decide(now, net, policy="never")) == ["elide", "summarize"]
+    assert decide(situation(180_000, context=200_000), net, policy="never").because.code != "policy-never", (
+        "it is not settled before the mechanisms were asked"
+    )
+    below = situation(160_000, *OFFERS, context=200_000)
+    assert decide(below, net, policy="never").because.code == "policy-never"

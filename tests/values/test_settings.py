@@ -36,6 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "compression.target_ratio": 0.20,
     "compression.protect_last_n": 20,
     "compression.protect_first_n": 3,
+    "compression.hygiene": False,
     "compression.max_view_tokens": None,
     "compression.summary_model": None,
     "compression.summary_ratio": 0.20,

@@ -14,6 +14,13 @@ def hygiene(now: Situation, _settings: Settings) -> Decision:
     return _below_hygiene(now) or _too_few_messages(now) or prune_first(now, _at_hygiene(now))
 
 
+def safety_net(now: Situation, settings: Settings) -> Decision | None:
+    """Decide as hygiene does where it has something to say, if the settings want it around every policy."""
+    if not settings.compression.hygiene or _below_hygiene(now) or _too_few_messages(now):
+        return None
+    return prune_first(now, _at_hygiene(now))
+
+
 def _below_hygiene(now: Situation) -> Keep | None:
     if now.prompt >= now.limits.hygiene:
         return None

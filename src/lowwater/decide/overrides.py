@@ -5,6 +5,7 @@ from lowwater.decide.byte_limit import over_byte_limit
 from lowwater.decide.ceiling import above_ceiling
 from lowwater.decide.cliff import over_cliff
 from lowwater.decide.cool_down import cooling_down
+from lowwater.decide.hygiene import safety_net
 from lowwater.decide.policies import Policy, policy_named
 from lowwater.decide.reasons import because
 from lowwater.decide.thrash import irreducible
@@ -36,9 +37,11 @@ def _disabled(now: Situation, settings: Settings) -> Keep | None:
 
 
 def _wanted(now: Situation, settings: Settings, policy: Policy) -> Decision:
-    """Return what the numbers ask for: staying below a cliff, staying below the user's ceiling, or the policy's rule."""
+    """Return what the numbers ask for: staying below a cliff, below the user's ceiling, hygiene, or the policy's rule."""
     avoided = over_cliff(now) if policy.avoids_cliffs else None
-    return avoided or above_ceiling(now, settings) or policy.decide(now, settings)
+    return (
+        avoided or above_ceiling(now, settings) or safety_net(now, settings) or policy.decide(now, settings)
+    )
 
 
 def _unless_held_back(now: Situation, wanted: Decision) -> Decision:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -15,9 +15,10 @@ GRACE = 30
 """Seconds for answers under way when the server is told to stop."""
 
 
-def serve(gateway: Gateway, *, host: str, port: int) -> None:
-    """Serve until told to stop by a signal; answers under way are finished first."""
+def serve(gateway: Gateway, *, host: str, port: int, ready: Callable[[str], object] = lambda _: None) -> None:
+    """Serve until told to stop by a signal; answers under way are finished first. `ready` is told the URL."""
     bound = bind(host, port)
+    ready(_url(bound))
     uvicorn.Server(_config(gateway)).run(sockets=[bound])
 
 
@@ -32,7 +33,7 @@ def served(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, grace: i
     thread.start()
     server.ready.wait(timeout=60)
     try:
-        yield "http://{}:{}".format(*bound.getsockname()[:2])
+        yield _url(bound)
     finally:
         server.should_exit = True
         thread.join()
@@ -51,6 +52,11 @@ def bind(host: str, port: int) -> socket.socket:
             f"the gateway cannot listen on {host}:{port}: {why}; choose another --port or --host"
         ) from None
     return bound
+
+
+def _url(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:

@@ -4,9 +4,12 @@ import secrets
 from collections import OrderedDict
 from threading import Lock
 
+from msgspec.structs import replace
+
 from lowwater.gateway.finding import Finding, Match, Sought
 from lowwater.gateway.options import Options
 from lowwater.ports import Clock, Sink, Store
+from lowwater.values.settings import Settings
 from lowwater.values.stored import About
 from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.library import Lowwater
@@ -28,6 +31,7 @@ class Sessions:
         self._options = options
         self._sinks = sinks
         self._clock = clock or SystemClock()
+        self._settings = with_hygiene(options.settings)
         self._finding = Finding(store)
         self._libraries: OrderedDict[tuple[str, str], Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
@@ -90,12 +94,17 @@ class Sessions:
                     model=model,
                     base_url=base_url,
                     policy=self._options.policy,
-                    settings=self._options.settings,
+                    settings=self._settings,
                     store=self._store,
                     sinks=self._sinks,
                     clock=self._clock,
                 )
             return library
+
+
+def with_hygiene(settings: Settings) -> Settings:
+    """Return settings with hygiene around the policy, and a session's name that never changes (SPEC A, H)."""
+    return replace(settings, compression=replace(settings.compression, hygiene=True, split=False))
 
 
 def _source(sought: Sought) -> str:

@@ -57,6 +57,10 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
     protect_first_n: Annotated[
         Count, Meta(description="First messages that are always kept: system prompt and first exchange.")
     ] = 3
+    hygiene: Annotated[
+        bool,
+        Meta(description="Compact at 85 % of the context length, whatever the policy: the gateway's safety net."),
+    ] = False
     max_view_tokens: Annotated[
         Positive | None, Meta(description="Never show the model more tokens than this; null: no such limit.")
     ] = None
