@@ -91,16 +91,29 @@ class Finding:
 
 
 def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -> Match | None:
-    """Return the longest match; of several of one length one that is the same conversation, then the one with our hint."""
+    """Return the longest match that no hint keeps apart, or else the longest; of several of one length the same conversation."""
     matches = [
-        (places[each.key], kind == "same", each.hint == sought.noted, each.session, kind)
+        (
+            not _is_apart(each, sought),
+            places[each.key],
+            kind == "same",
+            each.hint == sought.noted,
+            each.session,
+            kind,
+        )
         for each in found
         if (kind := _kind(each, places[each.key], sought)) is not None
     ]
     if not matches:
         return None
-    length, _, _, session, kind = max(matches)
+    _, length, _, _, session, kind = max(matches)
     return Match(session=session, kind=kind, length=length)
+
+
+def _is_apart(found: Followed, sought: Sought) -> bool:
+    """Return whether both clients said which session it is, and not the same."""
+    hint = found.hint.partition(" ")[2]
+    return bool(hint and sought.hint) and hint != sought.hint
 
 
 def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
@@ -110,7 +123,7 @@ def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
     leaves a session before its end is another conversation, and one that is short and has nothing new is begun anew.
     """
     guise, _, hint = found.hint.partition(" ")
-    apart = bool(hint and sought.hint) and hint != sought.hint
+    apart = _is_apart(found, sought)
     same_words = bool(hint) and hint == sought.hint
     if length < _TELLING and (apart or guise != sought.guise):
         return None

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.engine.intake import Incoming
 from lowwater.engine.recall import offers_recall
@@ -87,10 +88,12 @@ class Turns:
         read, sought = self._read(asked, place.tenant)
         session = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
         brought = ReadAlready(asked=asked, read=tuple(read))
-        if asks_for_summary(read[-1].message):
-            request, summarises = session.shown(brought), True
+        summarises = len(read) > 1 and asks_for_summary(read[-1].message)
+        if summarises:
+            session.bring(replace(brought, read=brought.read[:-1]))
+            request = session.shown(brought)
         else:
-            request, summarises = session.take_turn(brought), False
+            request = session.take_turn(brought)
         if not request.whole:
             self._changed[place.tenant, sought.keys[-1]] = None
             while len(self._changed) > _CHANGED:

@@ -77,9 +77,9 @@ def url_of(base_url: str, target: str) -> str:
 
 
 def is_anthropic(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a request is for an Anthropic-speaking provider."""
-    if path.startswith(("/v1/messages", "/api/", "/v1/organizations", "/v1/skills")):
-        return "anthropic-version" in headers or "x-api-key" in headers or path.startswith("/v1/messages")
+    """Return whether a request is for an Anthropic-speaking provider; where the path does not tell, its headers do."""
+    if path.startswith(("/v1/chat/", "/v1/responses", "/v1/messages")):
+        return path.startswith("/v1/messages")
     return "anthropic-version" in headers or "x-api-key" in headers or _is_claude(headers)
 
 

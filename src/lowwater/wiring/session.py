@@ -77,7 +77,10 @@ class Session(LookingBack):
         max_tokens: int | None = None,
     ) -> None:
         """Bring the ledger up to the whole list a client keeps, without deciding anything."""
-        brought = Brought(messages=messages, system=system, tools=tools, max_tokens=max_tokens)
+        self.bring(Brought(messages=messages, system=system, tools=tools, max_tokens=max_tokens))
+
+    def bring(self, brought: Brought) -> None:
+        """Do what `take_in` does, for a program that has read the client's request already."""
         self._kept.change(lambda state: take_in(state, brought.incoming(state), self._setup, self._at()))
 
     def prepare(
