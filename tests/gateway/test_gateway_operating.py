@@ -1,0 +1,120 @@
+"""What an operator sees: health, metrics, logs without contents, limits, and keys of the gateway's own."""
+
+import logging
+import socket
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from lowwater.errors import BadSetting
+from lowwater.gateway.options import Options
+from lowwater.gateway.serving import bind
+from lowwater.store.memory import MemoryStore
+from tests.gateway.conftest import MODEL, Starting
+
+BODY: dict[str, Any] = {
+    "model": MODEL,
+    "max_tokens": 9,
+    "messages": [{"role": "user", "content": "the launch code is 4711"}],
+}
+
+
+def test_health_tells_of_the_store(start: Starting) -> None:
+    store = MemoryStore()
+    through = start(store=store)
+    assert httpx2.get(through.url + "/healthz").json() == {"status": "ok", "store": "ok"}
+    store.close()
+    unhealthy = httpx2.get(through.url + "/healthz")
+    assert (unhealthy.status_code, unhealthy.json()["store"]) == (503, "unusable")
+    assert through.provider.requests == (), "nobody else is asked"
+
+
+def test_metrics_count_requests_and_turns(start: Starting) -> None:
+    through = start()
+    through.post(BODY)
+    text = httpx2.get(through.url + "/metrics").text
+    assert 'lowwater_gateway_requests_total{path="/v1/messages",status="200"} 1.0' in text
+    assert "lowwater_gateway_first_byte_seconds_count 1.0" in text
+    assert 'model="claude-opus-4-5"' in text
+    assert "4711" not in text
+
+
+def test_a_log_line_has_figures_and_neither_contents_nor_keys(
+    start: Starting, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    through = start()
+    through.post(BODY, x_api_key="sk-very-secret")
+    lines = [record.getMessage() for record in caplog.records if record.name == "lowwater.gateway"]
+    told = msgspec.json.decode(lines[0])
+    assert (told["status"], told["path"], told["changed"]) == (200, "/v1/messages", False)
+    assert told["request_bytes"] > 50
+    everything = "\n".join(
+        record.getMessage() for record in caplog.records if not record.name.startswith("httpx")
+    )
+    assert "4711" not in everything
+    assert "sk-very-secret" not in everything
+
+
+def test_a_body_that_is_too_large_is_refused_in_the_clients_words(start: Starting) -> None:
+    through = start(most_bytes=1_000)
+    answer = through.post({**BODY, "messages": [{"role": "user", "content": "x" * 2_000}]})
+    assert answer.status_code == 413
+    assert answer.json()["error"]["type"] == "request_too_large"
+    chat = through.post(b"x" * 2_000, "/v1/chat/completions")
+    assert "1,000 bytes" in chat.json()["error"]["message"]
+    assert through.provider.requests == ()
+
+
+def test_without_a_key_there_is_no_way_through_if_one_is_required(start: Starting) -> None:
+    through = start(require_key=True)
+    refused = httpx2.post(through.url + "/v1/messages", json=BODY)
+    assert (refused.status_code, through.provider.requests) == (401, ())
+    assert through.post(BODY).status_code == 200
+
+
+def test_the_gateways_own_keys_are_asked_for_and_go_no_further(start: Starting) -> None:
+    through = start(require_key=True, access_keys=("gate-1", "gate-2"))
+    assert through.post(BODY).status_code == 401
+    assert through.post(BODY, x_lowwater_key="gate-3").status_code == 401
+    assert through.post(BODY, x_lowwater_key="gate-2").status_code == 200
+    assert "x-lowwater-key" not in through.provider.requests[-1].headers
+    assert httpx2.get(through.url + "/healthz").status_code == 200
+
+
+def test_a_provider_that_cannot_be_reached_is_one_sentence(start: Starting) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    through = start(anthropic_upstream=nobody)
+    answer = through.post(BODY)
+    assert answer.status_code == 502
+    assert answer.json()["error"]["message"].startswith("the provider could not be reached")
+
+
+def test_an_upstream_may_be_named_with_or_without_its_version(start: Starting) -> None:
+    through = start()
+    versioned = start(
+        provider=through.provider,
+        openai_upstream=through.provider.openai_base_url,
+        anthropic_upstream=through.provider.openai_base_url + "/",
+    )
+    assert versioned.post(BODY).status_code == 200
+    chat = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "x"}]}
+    assert versioned.post(chat, "/v1/chat/completions", authorization="Bearer k").status_code == 200
+    assert [seen.path for seen in through.provider.requests] == ["/v1/messages", "/v1/chat/completions"]
+
+
+def test_what_cannot_be_listened_on_is_one_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(BadSetting, match=r"cannot listen on 127.0.0.1:\d+: .*choose another --port"):
+            bind("127.0.0.1", taken.getsockname()[1])
+
+
+def test_an_upstream_that_is_no_url_is_refused() -> None:
+    with pytest.raises(BadSetting, match="must begin with http"):
+        Options(anthropic_upstream="api.anthropic.com")
