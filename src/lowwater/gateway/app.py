@@ -14,6 +14,7 @@ from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
 from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_request
+from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
 from lowwater.gateway.metrics import Metrics
 from lowwater.gateway.options import Options
@@ -45,6 +46,7 @@ class Gateway:
         self._upstreams = Upstreams(options)
         self._sessions = Sessions(store, options, sinks=(self._metrics.sink,), clock=clock)
         self._turns = Turns(self._sessions, options)
+        self._parking = Parking(options)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lowwater-gateway")
         self._secret = store.secret()
         self._under_way = 0
@@ -62,6 +64,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Let go of connections and threads; the store is the caller's."""
+        await self._parking.close()
         await self._upstreams.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
@@ -162,7 +165,15 @@ class Gateway:
             response.release()
             turn = again
             response = await self._upstreams.send(came.method, base_url, came.target, headers, turn.body)
-        await relay_answer(response, answering, format=asked.format, record=partial(self._record, turn, line))
+        parking = self._parking.begin(
+            turn.session, credential_in(came.headers, format=asked.format, base_url=base_url)
+        )
+        try:
+            await relay_answer(
+                response, answering, format=asked.format, record=partial(self._record, turn, line)
+            )
+        finally:
+            self._parking.end(parking)
 
     async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
         """Return the turn; None if the request has to go on as it came."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lowwater.ingest.likeness import likeness
 from lowwater.values.message import Format, Message
-from lowwater.wire.formats import decode_messages
+from lowwater.wire.formats import decode_messages, messages_in
 
 _BESIDES = 400
 """Bytes that a decoded message takes beside its own."""
@@ -33,6 +33,7 @@ class Remembering:
 
     def read(self, raws: Sequence[bytes], format: Format) -> list[Read]:
         """Return the messages in these bytes, or raise a BadInput."""
+        raws = messages_in(raws, format)
         with self._lock:
             known = [self._read.get((format, raw)) for raw in raws]
             for raw, read in zip(raws, known, strict=True):

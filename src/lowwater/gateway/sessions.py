@@ -7,6 +7,7 @@ from threading import Lock
 from msgspec.structs import replace
 
 from lowwater.gateway.finding import Finding, Match, Sought
+from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options
 from lowwater.ports import Clock, Sink, Store
 from lowwater.values.settings import Settings
@@ -95,6 +96,7 @@ class Sessions:
                     base_url=base_url,
                     policy=self._options.policy,
                     settings=self._settings,
+                    summarizer=summarizers_of(self._options, model),
                     store=self._store,
                     sinks=self._sinks,
                     clock=self._clock,
@@ -103,8 +105,12 @@ class Sessions:
 
 
 def with_hygiene(settings: Settings) -> Settings:
-    """Return settings with hygiene around the policy, and a session's name that never changes (SPEC A, H)."""
-    return replace(settings, compression=replace(settings.compression, hygiene=True, split=False))
+    """Return settings with hygiene around the policy, and a session's name that never changes (SPEC A, H).
+
+    Who writes summaries is said to the gateway, and not by the settings.
+    """
+    compression = replace(settings.compression, hygiene=True, split=False, summary_model=None)
+    return replace(settings, compression=compression)
 
 
 def _source(sought: Sought) -> str:
