@@ -169,9 +169,8 @@ class Gateway:
             turn.session, credential_in(came.headers, format=asked.format, base_url=base_url)
         )
         try:
-            await relay_answer(
-                response, answering, format=asked.format, record=partial(self._record, turn, line)
-            )
+            record = partial(self._record, turn, line, parking)
+            await relay_answer(response, answering, format=asked.format, record=record)
         finally:
             self._parking.end(parking)
 
@@ -209,12 +208,15 @@ class Gateway:
         except LowwaterError:
             return None
 
-    async def _record(self, turn: Turn, line: Line, answer: bytes | None) -> None:
-        """Record an answer; whatever goes wrong, the client gets it."""
+    async def _record(
+        self, turn: Turn, line: Line, parking: "asyncio.Task[None] | None", answer: bytes | None
+    ) -> None:
+        """Record an answer; whatever goes wrong, the client gets it. Its end waits for a summary that is being written."""
         try:
             await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
+        await self._parking.waited(parking)
 
     async def _health(self) -> tuple[int, bytes]:
         try:

@@ -98,6 +98,14 @@ class Parking:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def waited(self, task: "asyncio.Task[None] | None") -> None:
+        """Wait for a summary on a client's credential, for so long as the operator lets the end of an answer wait.
+
+        One that is given up was asked for in vain, and is paid all the same.
+        """
+        if task is not None and self._options.summaries:
+            await asyncio.wait({task}, timeout=self._options.summary_seconds)
+
     def end(self, task: "asyncio.Task[None] | None") -> None:
         """Take note that the client's request is answered: nothing more is asked on its credential."""
         if task is not None and self._options.summaries:

@@ -29,6 +29,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Whether recall tools are added to requests, and their calls answered here."""
     summaries: bool = False
     """Whether summaries may be asked for on a client's credential, while a request of it is open."""
+    summary_seconds: float = 30.0
+    """How long the end of an answer may wait for a summary on its client's credential; its first byte never does."""
     summary_model: str = ""
     """The model that writes summaries on the operator's own credential; empty for none."""
     require_key: bool = False
@@ -39,8 +41,6 @@ class Options(Struct, frozen=True, kw_only=True):
     """The largest request body."""
     most_requests: int = 512
     """Requests under way at once; those beyond are told to come back."""
-    first_byte_seconds: float = 0.5
-    """How long a compaction may hold up a request."""
     connect_seconds: float = 10.0
     """How long to wait for a connection to a provider."""
     body_seconds: float = 60.0
