@@ -1,0 +1,96 @@
+"""Recall for clients that speak the Model Context Protocol: the tools of the gateway, over the same store."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+from lowwater.engine.recall.schemas import EXPAND, SEARCH, anthropic_tools
+from lowwater.errors import BadInput
+from lowwater.ports import Store
+from lowwater.values.stored import Listed
+from lowwater.wiring.session import Session
+
+NAME = "lowwater"
+SESSIONS = "lowwater_sessions"
+
+_INSTRUCTIONS = (
+    "Everything said and done in conversations that Lowwater keeps, including what was compacted and is no longer visible. "
+    "Search when you need a detail from earlier that you cannot see; expand a handle (lw:412) to read it in full."
+)
+_SESSION = "The session to look in, by its name; the one used last if left out."
+_LISTS = "List the conversations that are kept, the one used last first: name, title, model, messages."
+_MOST_LISTED = 20
+
+Opener = Callable[[Store, str], Session]
+
+
+def server_over(
+    store: Store, *, open_session: Opener, session: str = "", source: str = "", version: str = ""
+) -> MCPServer[Any]:
+    """Return a server over a store, for one session, or for all of one source; it only reads."""
+    server: MCPServer[Any] = MCPServer(NAME, instructions=_INSTRUCTIONS, version=version, log_level="ERROR")
+    described = {tool["name"]: tool["description"] for tool in anthropic_tools()}
+    among = _Among(store, open_session=open_session, session=session, source=source)
+
+    @server.tool(name=SEARCH, description=described[SEARCH])
+    def search(
+        query: str,
+        limit: Annotated[int, Field(ge=1, le=20)] = 5,
+        session: Annotated[str, Field(description=_SESSION)] = "",
+    ) -> str:
+        return among.answer(session, SEARCH, {"query": query, "limit": limit})
+
+    @server.tool(name=EXPAND, description=described[EXPAND])
+    def expand(
+        handle: str,
+        around: str = "",
+        lines: Annotated[list[int], Field(max_length=2)] | None = None,
+        characters: Annotated[list[int], Field(max_length=2)] | None = None,
+        session: Annotated[str, Field(description=_SESSION)] = "",
+    ) -> str:
+        asked = {"handle": handle, "around": around, "lines": lines, "characters": characters}
+        return among.answer(session, EXPAND, {name: value for name, value in asked.items() if value})
+
+    @server.tool(name=SESSIONS, description=_LISTS)
+    def sessions() -> str:
+        return "\n".join(map(_line, among.listed()[:_MOST_LISTED])) or "No conversation is kept yet."
+
+    return server
+
+
+class _Among:
+    """The sessions that a client may look into."""
+
+    def __init__(self, store: Store, *, open_session: Opener, session: str, source: str) -> None:
+        self._store = store
+        self._open_session = open_session
+        self._session = session
+        self._source = source
+
+    def listed(self) -> list[Listed]:
+        """Return them, the one used last first."""
+        return [
+            each
+            for each in self._store.sessions()
+            if self._session in {"", each.name} and self._source in {"", each.about.source}
+        ]
+
+    def answer(self, name: str, tool: str, arguments: dict[str, object]) -> str:
+        """Return what a tool answers for a session; one that a client may not look into is not there."""
+        known = [each.name for each in self.listed()]
+        if not known:
+            return "No conversation is kept yet."
+        if name and name not in known:
+            return f"There is no session {name!r}: {SESSIONS} lists those that there are."
+        try:
+            session = self._open_session(self._store, name or known[0])
+            return session.recall_tools().handle(tool, arguments)
+        except BadInput as error:
+            return str(error)
+
+
+def _line(listed: Listed) -> str:
+    title = f" · {listed.about.title}" if listed.about.title else ""
+    return f"{listed.name}{title} · {listed.model} · {listed.messages} messages, {listed.compactions} compactions"
