@@ -81,7 +81,7 @@ def _show(looked: Looked, *, json: bool) -> None:
 def _show_all(store: Store, *, json: bool) -> None:
     registry = load_registry()
     accounts = all_accounts(store)
-    lines = [line_of(account, _total(account, registry)) for account in accounts]
+    lines = [line_of(account, total_of(account, registry)) for account in accounts]
     if json:
         print_json({"sessions": lines})
         return
@@ -90,7 +90,7 @@ def _show_all(store: Store, *, json: bool) -> None:
     print_lines(draw_lines(lines, width=page_width(), now=time.time()))
 
 
-def _total(account: Account, registry: Registry) -> Figures:
+def total_of(account: Account, registry: Registry) -> Figures:
     """Return what one session adds up to, without looking at models and summarizers apart."""
     bought = paybacks(account, registry)
     gathered = Gathered(sessions=1, records=account.records, events=compactions(account), paybacks=bought)

@@ -1,0 +1,92 @@
+"""How each client is told where the gateway is: by variables, by arguments, or by both."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+import msgspec
+from msgspec import Struct
+
+from lowwater.gateway.options import ANTHROPIC, OPENAI
+
+_OWN = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """A client's command line and the variables it is run with."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+
+
+def client_of(command: Sequence[str]) -> str:
+    """Return the name of the client that a command starts."""
+    return PurePath(command[0]).name.removesuffix(".exe") if command else ""
+
+
+class Upstream(Struct, frozen=True, kw_only=True):
+    """Where requests of each format go."""
+
+    anthropic: str
+    openai: str
+
+
+def upstream_in(env: Mapping[str, str]) -> Upstream:
+    """Return where a client would have gone by itself: the gateway goes there for it."""
+    anthropic, openai = (env.get(name, "").strip() for name in _OWN)
+    return Upstream(anthropic=anthropic or ANTHROPIC, openai=openai or OPENAI)
+
+
+def started(command: Sequence[str], url: str, env: Mapping[str, str]) -> Started:
+    """Return a client's command and variables such that all its requests go to the gateway at `url`."""
+    versioned = f"{url}/v1"
+    told = {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_BASE": url,
+        "OPENAI_BASE_URL": versioned,
+        "OPENAI_API_BASE": versioned,
+    }
+    arguments: tuple[str, ...] = ()
+    match client_of(command):
+        case "codex":
+            arguments = _codex(versioned, env)
+        case "opencode":
+            told["OPENCODE_CONFIG_CONTENT"] = _opencode(versioned, env.get("OPENCODE_CONFIG_CONTENT", ""))
+        case "hermes":
+            told |= {"HERMES_INFERENCE_BASE_URL": versioned}
+        case _:
+            pass
+    return Started(command=(command[0], *arguments, *command[1:]), env=told)
+
+
+def _codex(url: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the settings by which Codex uses a provider of its own; its key or its login goes along."""
+    provider = {"name": "lowwater", "base_url": url, "wire_api": "responses"}
+    has_key = bool(env.get("OPENAI_API_KEY"))
+    auth = 'env_key="OPENAI_API_KEY"' if has_key else "requires_openai_auth=true"
+    table = ",".join(
+        [*(f"{name}={msgspec.json.encode(value).decode()}" for name, value in provider.items()), auth]
+    )
+    return ("-c", f"model_providers.lowwater={{{table}}}", "-c", 'model_provider="lowwater"')
+
+
+def _opencode(url: str, given: str) -> str:
+    """Return opencode's settings with the URL of both providers, beside what the user has set there."""
+    try:
+        settings = msgspec.json.decode(given, type=dict[str, object]) if given else {}
+    except msgspec.MsgspecError:
+        settings = {}
+    providers = settings.get("provider")
+    together = dict(providers) if isinstance(providers, dict) else {}
+    for name in ("anthropic", "openai"):
+        before = together.get(name)
+        own = dict(before) if isinstance(before, dict) else {}
+        options = own.get("options")
+        own["options"] = {**(options if isinstance(options, dict) else {}), "baseURL": url}
+        together[name] = own
+    return msgspec.json.encode({**settings, "provider": together}).decode()
+
+
+def written(command: Sequence[str]) -> str:
+    """Return a command as one would type it."""
+    return shlex.join(command)

@@ -1,0 +1,93 @@
+"""`lowwater run`: the client finds the gateway, the gateway finds the provider, and the bill comes at the end."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowwater.gateway.clients import started, upstream_in
+from lowwater.store.sqlite.store import SqliteStore
+from lowwater.testing.provider import Provider
+
+AGENT = Path(__file__).with_name("agent.py")
+
+
+def lowwater(*arguments: str, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "lowwater", *arguments],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    with Provider() as provider:
+        done = lowwater(
+            "run",
+            "--store",
+            f"sqlite:///{path}",
+            "--",
+            sys.executable,
+            str(AGENT),
+            "--policy",
+            "go",
+            env={"ANTHROPIC_BASE_URL": provider.anthropic_base_url, "COLUMNS": "120"},
+        )
+        assert [seen.path for seen in provider.requests] == ["/v1/messages"] * 3
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("asked http://127.0.0.1:")
+    assert "3 calls for $" in done.stderr
+    assert "Traceback" not in done.stderr
+    store = SqliteStore(path)
+    (session,) = store.sessions()
+    assert (session.turns, session.about.source) == (3, "gateway:me")
+    first = store.messages(session.name, 1, 2, version=session.version)[0].message
+    assert first.text == "--policy go", "the client's own arguments are its own"
+    store.close()
+
+
+def test_a_program_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    done = lowwater("run", "--", "no-such-agent", env={"LOWWATER_STORE": f"sqlite:///{tmp_path}/x.db"})
+    assert done.returncode == 1
+    assert done.stderr.startswith("lowwater: there is no program 'no-such-agent'")
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, ("https://api.anthropic.com", "https://api.openai.com")),
+        ({"OPENAI_BASE_URL": "http://local/v1"}, ("https://api.anthropic.com", "http://local/v1")),
+    ],
+    ids=["the providers' own", "the user's"],
+)
+def test_the_gateway_goes_where_the_client_would_have_gone(
+    env: dict[str, str], expected: tuple[str, str]
+) -> None:
+    found = upstream_in(env)
+    assert (found.anthropic, found.openai) == expected
+
+
+def test_codex_is_told_by_arguments_before_its_own() -> None:
+    client = started(["/usr/bin/codex", "exec", "hi"], "http://g", {"OPENAI_API_KEY": "k"})
+    assert client.command[0] == "/usr/bin/codex"
+    assert client.command[-2:] == ("exec", "hi")
+    table = client.command[2]
+    assert 'base_url="http://g/v1"' in table
+    assert 'env_key="OPENAI_API_KEY"' in table
+    assert "k" not in client.env.values()
+
+
+def test_opencode_keeps_what_its_user_has_set() -> None:
+    own: dict[str, Any] = {"theme": "dark", "provider": {"openai": {"options": {"timeout": 5}}}}
+    client = started(["opencode"], "http://g", {"OPENCODE_CONFIG_CONTENT": msgspec.json.encode(own).decode()})
+    told = msgspec.json.decode(client.env["OPENCODE_CONFIG_CONTENT"])
+    assert told["theme"] == "dark"
+    assert told["provider"]["openai"]["options"] == {"timeout": 5, "baseURL": "http://g/v1"}
