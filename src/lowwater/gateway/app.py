@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 import aiohttp
 
+from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
+from lowwater.gateway.conversing import Conversing, Record
 from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_request
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
@@ -25,6 +27,7 @@ from lowwater.gateway.tenants import credential_of, is_admitted, tenant_of
 from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
 from lowwater.ports import Clock, Store
+from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import is_overflow
 
 T = TypeVar("T")
@@ -170,9 +173,24 @@ class Gateway:
         )
         try:
             record = partial(self._record, turn, line, parking)
-            await relay_answer(response, answering, format=asked.format, record=record)
+            if offers_recall(turn.asked.tools) and self._options.recall:
+                await self._conversing(came, turn, answering, record).relay(response)
+            else:
+                await relay_answer(response, answering, format=asked.format, record=record)
         finally:
             self._parking.end(parking)
+
+    def _conversing(self, came: Came, turn: Turn, answering: Answering, record: Record) -> Conversing:
+        base_url = self._upstreams.base_url(came.path, came.headers)
+        headers = forwarded(came.raw_headers, readable=True)
+        return Conversing(
+            answering,
+            format=turn.asked.format,
+            body=turn.body,
+            ask=partial(self._upstreams.send, came.method, base_url, came.target, headers),
+            recall=partial(self._in_thread, self._turns.recalled, turn),
+            record=record,
+        )
 
     async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
         """Return the turn; None if the request has to go on as it came."""
@@ -209,11 +227,16 @@ class Gateway:
             return None
 
     async def _record(
-        self, turn: Turn, line: Line, parking: "asyncio.Task[None] | None", answer: bytes | None
+        self,
+        turn: Turn,
+        line: Line,
+        parking: "asyncio.Task[None] | None",
+        answer: bytes | None,
+        others: Sequence[Usage] = (),
     ) -> None:
         """Record an answer; whatever goes wrong, the client gets it. Its end waits for a summary that is being written."""
         try:
-            await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer), _RECORD_SECONDS)
+            await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer, others), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
         await self._parking.waited(parking)

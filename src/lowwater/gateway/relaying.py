@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
+from typing import Protocol
 
 import aiohttp
 
@@ -14,23 +16,23 @@ from lowwater.wire.streams import stream_for
 Record = Callable[[bytes | None], Awaitable[None]]
 """Takes the whole answer, or None if there is none."""
 
-_EVENTS = "text/event-stream"
+EVENTS = "text/event-stream"
 
 
 async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
     """Pass a response on as it is; a client that goes away takes it with it."""
-    await _while_listening(_copied(response, answering.send), response, answering.receive)
+    await while_listening(_copied(response, answering.send), partial(_close, response), answering.receive)
 
 
 async def relay_answer(
     response: aiohttp.ClientResponse, answering: Answering, *, format: Format, record: Record
 ) -> None:
     """Pass a model's answer on, and have it recorded before the client gets the last of it."""
-    if response.content_type == _EVENTS:
+    if response.content_type == EVENTS:
         passing = _streamed(response, answering.send, format, record)
     else:
         passing = _whole(response, answering.send, record)
-    await _while_listening(passing, response, answering.receive)
+    await while_listening(passing, partial(_close, response), answering.receive)
 
 
 async def peeked(response: aiohttp.ClientResponse) -> bytes:
@@ -80,10 +82,20 @@ async def _streamed(response: aiohttp.ClientResponse, send: Send, format: Format
     await piece(send, b"", more=False)
 
 
-async def _while_listening(
-    passing: Awaitable[None], response: aiohttp.ClientResponse, receive: Receive
-) -> None:
-    """Pass on until it is done or the client has gone, and end the response of the provider either way."""
+class Close(Protocol):
+    """Lets go of a provider's response."""
+
+    def __call__(self, *, is_whole: bool) -> None:
+        """Give its connection back if it was read to its end, or else cut it off."""
+        ...
+
+
+def _close(response: aiohttp.ClientResponse, *, is_whole: bool) -> None:
+    response.release() if is_whole else response.close()
+
+
+async def while_listening(passing: Awaitable[None], close: Close, receive: Receive) -> None:
+    """Pass on until it is done or the client has gone, and let go of the provider either way."""
     task, gone = asyncio.ensure_future(passing), asyncio.ensure_future(until_gone(receive))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +103,7 @@ async def _while_listening(
             raise Gone
         await task
     finally:
-        response.close() if not task.done() or task.cancelled() or task.exception() else response.release()
+        close(is_whole=task.done() and not task.cancelled() and task.exception() is None)
         for each in (task, gone):
             each.cancel()
         await asyncio.gather(task, gone, return_exceptions=True)

@@ -1,6 +1,7 @@
 """One request's turn in the core: found, prepared, and after the answer recorded; blocking, for a worker thread."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,11 @@ from lowwater.gateway.finding import Sought, guise_of
 from lowwater.gateway.options import Options
 from lowwater.gateway.outgoing import outgoing
 from lowwater.gateway.own_compaction import asks_for_summary, lines_in, lines_of
+from lowwater.gateway.recalling import RecallCall, with_recall
 from lowwater.gateway.remembering import Read, Remembering, chain_of
 from lowwater.gateway.sessions import Sessions
 from lowwater.ingest.likeness import likeness
+from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.marks import unmark_content
 from lowwater.wire.context_limit import context_length_in
 from lowwater.wire.response import decode_response
@@ -85,6 +88,8 @@ class Turns:
 
     def begin(self, asked: Asked, place: Place) -> Turn:
         """Find the session and prepare the request; any LowwaterError means that it goes on as it came."""
+        if self._options.recall:
+            asked = with_recall(asked)
         read, sought = self._read(asked, place.tenant)
         session = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
         brought = ReadAlready(asked=asked, read=tuple(read))
@@ -136,8 +141,8 @@ class Turns:
         request = session.shown(ReadAlready(asked=asked, read=tuple(read)))
         return outgoing(asked, request, marking="client")
 
-    def end(self, turn: Turn, answer: bytes | None) -> None:
-        """Record the answer, if there is a whole one, and note what the session was seen with."""
+    def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
+        """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it."""
         further: list[bytes] = []
         if answer is not None:
             message = decode_response(answer).message
@@ -145,9 +150,14 @@ class Turns:
                 # The list without the client's question goes on as well as one that begins with the summary.
                 further += [*turn.sought.keys[-2:-1], *lines_of(message.text)]
             else:
-                turn.session.record(answer)
+                turn.session.record(answer, others=others)
                 further += self._behind(turn, answer)
         self._sessions.leave(turn.sought, turn.session, *further)
+
+    def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+        """Return what a model's recall calls bring back."""
+        tools = turn.session.recall_tools()
+        return [tools.handle(call.name, call.arguments) for call in calls]
 
     def _read(self, asked: Asked, tenant: str) -> tuple[list[Read], Sought]:
         read = self._remembering.read(asked.raws, asked.format)
