@@ -1,8 +1,14 @@
 """The way back to one client: what was begun is noted, so that a failure is told only where it still can be."""
 
-from lowwater.gateway.exchange import Message, Receive, Send
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from lowwater.gateway.exchange import Gone, Message, Receive, Send, until_gone
 from lowwater.gateway.logs import Line
 from lowwater.gateway.refusals import Refused
+
+T = TypeVar("T")
 
 
 class Answering:
@@ -10,11 +16,32 @@ class Answering:
 
     def __init__(self, receive: Receive, send: Send, line: Line) -> None:
         self.receive = receive
-        """Gives what still comes from the client: that it has gone."""
+        """Gives what comes from the client; once its body is read, only that it has gone."""
+        self._watching: asyncio.Task[None] | None = None
         self._send = send
         self._line = line
         self.anthropic = False
         """Whether the client speaks Anthropic's format."""
+
+    async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what comes of some work, or give it up and raise Gone as soon as the client goes away."""
+        if self._watching is None:
+            self._watching = asyncio.create_task(until_gone(self.receive))
+        task = asyncio.create_task(work)
+        try:
+            await asyncio.wait({task, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone
+            return await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Listen to the client no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
 
     async def send(self, message: Message) -> None:
         """Pass a message on to the server."""

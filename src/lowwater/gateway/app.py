@@ -14,7 +14,7 @@ from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
-from lowwater.gateway.conversing import Conversing, Record
+from lowwater.gateway.conversing import Ask, Conversing, Record
 from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_request
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
@@ -99,6 +99,7 @@ class Gateway:
             _log.error("a defect in the gateway: %s", where(error))
             await answering.refuse(Refused(500, f"a defect in the gateway: {type(error).__name__}"))
         finally:
+            await answering.close()
             self._under_way -= 1
             self._metrics.request(line)
             write_line(line)
@@ -135,8 +136,8 @@ class Gateway:
 
     async def _untouched(self, came: Came, answering: Answering) -> None:
         base_url = self._upstreams.base_url(came.path, came.headers)
-        response = await self._upstreams.send(
-            came.method, base_url, came.target, forwarded(came.raw_headers), came.body
+        response = await answering.unless_gone(
+            self._upstreams.send(came.method, base_url, came.target, forwarded(came.raw_headers), came.body)
         )
         await relay(response, answering)
 
@@ -158,7 +159,8 @@ class Gateway:
         line.session, line.changed = turn.session.name, turn.is_changed
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
         headers = forwarded(came.raw_headers, readable=True)
-        response = await self._upstreams.send(came.method, base_url, came.target, headers, turn.body)
+        ask = partial(self._upstreams.send, came.method, base_url, came.target, headers)
+        response = await answering.unless_gone(ask(turn.body))
         if response.status >= 400:
             said = await peeked(response)
             again = await self._overflowed(response.status, said, turn, line)
@@ -167,29 +169,23 @@ class Gateway:
                 return
             response.release()
             turn = again
-            response = await self._upstreams.send(came.method, base_url, came.target, headers, turn.body)
+            response = await answering.unless_gone(ask(turn.body))
         parking = self._parking.begin(
             turn.session, credential_in(came.headers, format=asked.format, base_url=base_url)
         )
         try:
             record = partial(self._record, turn, line, parking)
             if offers_recall(turn.asked.tools) and self._options.recall:
-                await self._conversing(came, turn, answering, record).relay(response)
+                await self._conversing(turn, answering, ask, record).relay(response)
             else:
                 await relay_answer(response, answering, format=asked.format, record=record)
         finally:
             self._parking.end(parking)
 
-    def _conversing(self, came: Came, turn: Turn, answering: Answering, record: Record) -> Conversing:
-        base_url = self._upstreams.base_url(came.path, came.headers)
-        headers = forwarded(came.raw_headers, readable=True)
+    def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
+        recall = partial(self._in_thread, self._turns.recalled, turn)
         return Conversing(
-            answering,
-            format=turn.asked.format,
-            body=turn.body,
-            ask=partial(self._upstreams.send, came.method, base_url, came.target, headers),
-            recall=partial(self._in_thread, self._turns.recalled, turn),
-            record=record,
+            answering, format=turn.asked.format, body=turn.body, ask=ask, recall=recall, record=record
         )
 
     async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
@@ -211,8 +207,8 @@ class Gateway:
             body = await self._in_thread(self._turns.counted, asked, place)
         except LowwaterError:
             body = asked.body
-        response = await self._upstreams.send(
-            came.method, place.base_url, came.target, forwarded(came.raw_headers), body
+        response = await answering.unless_gone(
+            self._upstreams.send(came.method, place.base_url, came.target, forwarded(came.raw_headers), body)
         )
         await relay(response, answering)
 

@@ -41,7 +41,7 @@ class Conversing:
         """Pass on the answer that begins with this response; a client that goes away takes it with it."""
         self._response = response
         passing = self._streamed() if response.content_type == EVENTS else self._whole()
-        await while_listening(passing, self._close, self._answering.receive)
+        await while_listening(passing, self._close, self._answering)
 
     def _close(self, *, is_whole: bool) -> None:
         if self._response is not None:

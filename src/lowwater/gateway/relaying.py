@@ -1,15 +1,15 @@
 """Passing an answer on while it is read: nothing waits but its very end, until it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiohttp
 
 from lowwater.gateway.answering import Answering
-from lowwater.gateway.exchange import Gone, Receive, Send, piece, start, until_gone
+from lowwater.gateway.exchange import Send, piece, start
 from lowwater.values.message import Format
 from lowwater.wire.streams import stream_for
 
@@ -21,7 +21,7 @@ EVENTS = "text/event-stream"
 
 async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
     """Pass a response on as it is; a client that goes away takes it with it."""
-    await while_listening(_copied(response, answering.send), partial(_close, response), answering.receive)
+    await while_listening(_copied(response, answering.send), partial(_close, response), answering)
 
 
 async def relay_answer(
@@ -32,7 +32,7 @@ async def relay_answer(
         passing = _streamed(response, answering.send, format, record)
     else:
         passing = _whole(response, answering.send, record)
-    await while_listening(passing, partial(_close, response), answering.receive)
+    await while_listening(passing, partial(_close, response), answering)
 
 
 async def peeked(response: aiohttp.ClientResponse) -> bytes:
@@ -94,16 +94,11 @@ def _close(response: aiohttp.ClientResponse, *, is_whole: bool) -> None:
     response.release() if is_whole else response.close()
 
 
-async def while_listening(passing: Awaitable[None], close: Close, receive: Receive) -> None:
+async def while_listening(passing: Coroutine[Any, Any, None], close: Close, answering: Answering) -> None:
     """Pass on until it is done or the client has gone, and let go of the provider either way."""
-    task, gone = asyncio.ensure_future(passing), asyncio.ensure_future(until_gone(receive))
+    is_whole = False
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Gone
-        await task
+        await answering.unless_gone(passing)
+        is_whole = True
     finally:
-        close(is_whole=task.done() and not task.cancelled() and task.exception() is None)
-        for each in (task, gone):
-            each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        close(is_whole=is_whole)

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +47,32 @@ def postgres_server() -> Iterator[str]:
 
     It listens on a socket in its folder only. Its data is not safe from a crash of the machine, which is what makes it fast.
     """
+    with restartable_server() as server:
+        yield server.address
+
+
+class Restartable:
+    """A server that a test stops and starts again; what was committed is still there."""
+
+    def __init__(self, programs: Path, folder: Path, user: int | None) -> None:
+        self._programs = programs
+        self._folder = folder
+        self._user = user
+        self._running = ExitStack()
+        self.address = f"postgresql://lowwater@/postgres?host={folder}"
+
+    def start(self) -> None:
+        """Start it, and return when it takes connections."""
+        self._running.enter_context(_serving(self._programs / "postgres", self._folder, self._user))
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash would."""
+        self._running.close()
+
+
+@contextmanager
+def restartable_server() -> Iterator[Restartable]:
+    """Start a server as `postgres_server` does, for a test that stops it in between."""
     # Not TMPDIR: the way to a socket must be short, and open to another user.
     folder = Path(tempfile.mkdtemp(prefix="lowwater-pg-", dir="/tmp"))
     try:
@@ -54,8 +80,12 @@ def postgres_server() -> Iterator[str]:
         if user is not None and not _may_run(programs / "postgres"):
             programs = _copied(programs, folder)
         _make(programs / "initdb", folder / "data", user)
-        with _serving(programs / "postgres", folder, user):
-            yield f"postgresql://lowwater@/postgres?host={folder}"
+        server = Restartable(programs, folder, user)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(folder)
 
