@@ -16,7 +16,9 @@ LowwaterError
 │   ├── UnusableStore        a store cannot be opened, read or written: no right, no room, locked, closed
 │   ├── DamagedStore         something stored cannot be read; carries the session and where it broke
 │   └── NewerSchema          a newer Lowwater wrote the store
-└── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
+├── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
+└── AnswerFailed             a model gave no whole answer; carries what came of it
+    └── PromptTooLong        its provider says that the prompt does not fit; carries the context length it named
 """
 
 from typing import Literal
@@ -137,3 +139,20 @@ class SummaryFailed(LowwaterError):
         super().__init__(said)
         self.kind = kind
         self.spent = spent
+
+
+class AnswerFailed(LowwaterError):
+    """A model gave no whole answer; `text` is what came of it before, `usage` what the provider told it consumed."""
+
+    def __init__(self, said: str, *, text: str = "", usage: object = None) -> None:
+        super().__init__(said)
+        self.text = text
+        self.usage = usage
+
+
+class PromptTooLong(AnswerFailed):
+    """A provider refused a prompt for its size; `limit` is the context length that it named, None if it named none."""
+
+    def __init__(self, said: str, *, limit: int | None = None) -> None:
+        super().__init__(said)
+        self.limit = limit

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lowwater.cli.audit import audit
+from lowwater.cli.chat import chat
 from lowwater.cli.checkpoints import checkpoints
 from lowwater.cli.command import Command, Group
 from lowwater.cli.compress import compress
@@ -18,11 +19,14 @@ from lowwater.cli.efficiency import efficiency
 from lowwater.cli.explain import explain
 from lowwater.cli.failing import run
 from lowwater.cli.inspect import inspect
+from lowwater.cli.mcp import mcp
 from lowwater.cli.models import models
 from lowwater.cli.presets import presets
 from lowwater.cli.recall import recall
 from lowwater.cli.replay import replay
 from lowwater.cli.rewind import rewind
+from lowwater.cli.run import run as run_client
+from lowwater.cli.serve import serve
 from lowwater.cli.sessions import sessions
 from lowwater.cli.status import status
 
@@ -32,6 +36,7 @@ total cost, and never loses a message.
 
 [bold]Examples[/bold]
 
+[cyan]lowwater chat[/cyan]                      an agent to try it with; no key needed
 [cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
 [cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
 [cyan]lowwater compress session.jsonl[/cyan]    compact it; originals stay in your file
@@ -77,10 +82,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+RUN = "Run agents"
 LOOK = "Look at a conversation"
 KEPT = "Kept sessions"
 KNOW = "Know the models and the settings"
 
+app.command("run", cls=Command, rich_help_panel=RUN, context_settings={"ignore_unknown_options": True})(
+    run_client
+)
+app.command("serve", cls=Command, rich_help_panel=RUN)(serve)
+app.command("chat", cls=Command, rich_help_panel=RUN)(chat)
+app.command("mcp", cls=Command, rich_help_panel=RUN)(mcp)
 app.command("inspect", cls=Command, rich_help_panel=LOOK)(inspect)
 app.command("explain", cls=Command, rich_help_panel=LOOK)(explain)
 app.command("compress", cls=Command, rich_help_panel=LOOK)(compress)

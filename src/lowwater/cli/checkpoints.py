@@ -46,7 +46,7 @@ def checkpoints(
         if json:
             print_json(_said(session, found))
         else:
-            print_page(_page(session, found, page_width()))
+            print_page(checkpoints_page(session, found, page_width()))
 
 
 def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
@@ -61,7 +61,8 @@ def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
     raise BadInput(f"there is no checkpoint “{on_one_line(wanted, 60)}”; the newest are: {newest}")
 
 
-def _page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
+def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
+    """Yield where a session can go back to, a line each."""
     now, view = time.time(), session.ledger.view
     said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
     yield Text.assemble((on_one_line(session.name, 40), "bold"), f" · {said}")

@@ -22,7 +22,7 @@ def failure_of(status: int, body: bytes) -> SummaryFailed:
     named = _named(status)
     if status in _ACCESS or (status in (400, 429) and _NO_MONEY.search(said)):
         return SummaryFailed(f"the provider gives no access ({named}): check the key and the account", "auth")
-    if _is_too_long(status, said):
+    if is_too_long(status, said):
         limit = context_length_in(said)
         window = f"the model's window of {limit:,} tokens" if limit else "what the model takes"
         return SummaryFailed(f"the request is longer than {window} ({named})", "refused")
@@ -38,7 +38,7 @@ def is_worth_retrying(status: int, failure: SummaryFailed) -> bool:
     return failure.kind == "network" and (status in _BUSY or status >= 500)
 
 
-def _is_too_long(status: int, said: str) -> bool:
+def is_too_long(status: int, said: str) -> bool:
     """Tell whether the request is what is wrong; a provider in trouble says "too large" of other things too."""
     if status in _BUSY:
         return _TOO_LARGE_FOR_ANY_MINUTE.search(said) is not None

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from lowwater.assemble.cache_key import cache_key_for
 from lowwater.assemble.legal import mend
 from lowwater.assemble.seams import seams_of
@@ -32,7 +34,7 @@ from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.home import Home, Step
 from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
-from lowwater.wiring.last_sent import LastSent
+from lowwater.wiring.last_sent import LastSent, compacting, thinking_as_set
 from lowwater.wiring.looking_back import LookingBack
 from lowwater.wiring.opening import entered
 from lowwater.wiring.outside import Outside
@@ -137,8 +139,12 @@ class Session(LookingBack):
         return self._request(await self._turns.atake(brought.turn), brought)
 
     def take_turn(self, brought: Brought) -> PreparedRequest:
-        """Do what `prepare` does, for a program that has read the client's request already."""
-        return self._request(self._turns.take(brought.turn), brought)
+        """Do what `prepare` does, for a program that has read the client's request already; no summarizer is waited for.
+
+        A summary that would be bought now has to be parked first; until then the view stays as it is, or is made to fit
+        without a model.
+        """
+        return self._request(self._turns.take_at_once(brought.turn), brought)
 
     def shown(self, brought: Brought) -> PreparedRequest:
         """Return the request as it would be sent if nothing were compacted for it; nothing is decided and nothing kept."""
@@ -163,9 +169,13 @@ class Session(LookingBack):
         enabled = setup.settings.compression.enabled
         return enabled and should_compress(tokens, limits_for(state, setup), known=state.prompt)
 
-    def record(self, response: object) -> None:
-        """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes."""
+    def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
+        """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes.
+
+        `others` are calls that led to it and are no part of the conversation: they are billed with it.
+        """
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
+        answer = replace(answer, others=(*answer.others, *others))
 
         def recorded(state: State) -> Step:
             done = record(state, answer, self._setup, self._at())
@@ -286,7 +296,7 @@ class Session(LookingBack):
             assumed=state.assumed,
             system=state.ledger.view.system,
             tools=state.ledger.view.tools,
-            thinking=brought.written(brought.thinking),
+            thinking=thinking_as_set(brought.written(brought.thinking), state, self._setup),
             tool_choice=brought.written(brought.tool_choice),
             marks=marks_of(state, self._setup),
             seams=seams_of(state.ledger, messages),
@@ -296,8 +306,10 @@ class Session(LookingBack):
             whole=state.ledger.view.whole == state.ledger.view.tokens,
         )
 
-    def _riding(self, ledger: Ledger | None) -> Riding | None:
+    def _riding(self, ledger: Ledger | None, upto: int) -> Riding | None:
         state, last = self._kept.state, self._last_sent
+        if upto:
+            return compacting(state, ledger or state.ledger, upto, self._setup, self._at())
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
 
     def _base_url(self, model: str) -> str:

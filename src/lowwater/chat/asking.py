@@ -1,0 +1,158 @@
+"""Asking a model over HTTP, streamed, at any OpenAI- or Anthropic-compatible address."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from lowwater.chat.listening import Listening
+from lowwater.chat.ports import Show
+from lowwater.chat.speaking import STOPPED
+from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
+from lowwater.send.endpoint import Endpoint, with_betas
+from lowwater.send.refusing import failure_of, is_too_long, is_worth_retrying
+from lowwater.send.waiting import asked_to_wait
+from lowwater.values.message import Format
+from lowwater.values.secrets import conceal
+from lowwater.wire.anthropic.betas import betas_of_body
+from lowwater.wire.context_limit import context_length_in
+from lowwater.wire.reading import read_json, write_json
+
+TRIES = 4
+_BACK_OFF = 1.0
+_LONGEST_WAIT = 60.0
+"""Seconds that a provider may ask to wait; whoever wants more is not waited for."""
+_TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
+"""Seconds of silence after which an answer is given up."""
+_READ = 20_000
+"""Characters of an error that are looked at."""
+
+
+class _Busy(Exception):
+    """Nothing of an answer came, and asking again may help."""
+
+    def __init__(self, failed: AnswerFailed, wait: float | None) -> None:
+        super().__init__(str(failed))
+        self.failed = failed
+        self.wait = wait
+
+
+class HttpUpstream:
+    """One model at one address; what is busy or breaks before an answer begins is asked again, a bounded number of times."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        client: httpx2.Client,
+        *,
+        base_url: str,
+        max_output: int | None = None,
+        note: Callable[[str], None],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._endpoint = endpoint
+        self._client = client
+        self._note = note
+        self._sleep = sleep
+        self.base_url = base_url
+        self.max_output = max_output
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._endpoint.model
+
+    @property
+    def format(self) -> Format:
+        """The format that is spoken there."""
+        return self._endpoint.format
+
+    def ask(self, fields: Mapping[str, Any], *, max_tokens: int, show: Show) -> bytes:
+        """Return the whole answer, its text shown as it comes; raise AnswerFailed, or PromptTooLong."""
+        body = self._body(fields, max_tokens)
+        for tries in range(1, TRIES):
+            try:
+                return self._once(body, show)
+            except _Busy as busy:
+                wait = _BACK_OFF * 2 ** (tries - 1) if busy.wait is None else busy.wait
+                if wait > _LONGEST_WAIT:
+                    raise AnswerFailed(f"{busy}; it asks to wait {wait:,.0f} s, so ask again later") from None
+                self._note(f"{busy}: asking again in {wait:g} s")
+                self._sleep(wait)
+        try:
+            return self._once(body, show)
+        except _Busy as busy:
+            raise busy.failed from None
+
+    def _body(self, fields: Mapping[str, Any], max_tokens: int) -> bytes:
+        limit = "max_completion_tokens" if self._endpoint.limits_completion else "max_tokens"
+        body: dict[str, Any] = {"model": self.model, limit: max_tokens, "stream": True, **fields}
+        if self.format == "openai_chat":
+            body["stream_options"] = {"include_usage": True}
+        return write_json(body)
+
+    def _once(self, body: bytes, show: Show) -> bytes:
+        asked_at = with_betas(self._endpoint, betas_of_body(body))
+        headers = {**asked_at.headers, "accept": "text/event-stream"}
+        listening: Listening | None = None
+        try:
+            with self._client.stream(
+                "POST", self._endpoint.url, content=body, headers=headers, timeout=_TIMEOUT
+            ) as response:
+                if response.status_code != 200:
+                    raise _refusal(response.status_code, dict(response.headers), response.read())
+                content_type = response.headers.get("content-type", "")
+                listening = Listening(self.format, show, content_type=content_type)
+                for chunk in response.iter_bytes():
+                    listening.feed(chunk)
+                    if listening.is_done:
+                        break
+            return listening.whole()
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise _broken(f"the connection failed ({type(error).__name__})", listening) from None
+        except AnswerFailed as failed:
+            raise _broken(str(failed), listening) if listening else failed from None
+        except KeyboardInterrupt:
+            if listening is None or not listening.text:
+                raise
+            raise listening.cut(STOPPED) from None
+
+
+def _broken(said: str, listening: Listening | None) -> Exception:
+    """Return what it means that an answer broke off; before any of it was seen it can be asked for again."""
+    if listening is None or not listening.text:
+        return _Busy(AnswerFailed(said), None)
+    return listening.cut(said)
+
+
+class _Error(Struct):
+    message: str = ""
+
+
+class _Refused(Struct):
+    error: _Error | str | None = None
+
+
+def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+    """Return what a status other than success means, with the provider's own words for the user's eyes."""
+    failure, told = failure_of(status, body), body[:_READ].decode("utf-8", "replace")
+    said = f"{failure}{_quoted(body)}"
+    if failure.kind == "refused" and is_too_long(status, told):
+        return PromptTooLong(str(failure), limit=context_length_in(told))
+    if is_worth_retrying(status, failure):
+        return _Busy(
+            AnswerFailed(said), asked_to_wait({name.lower(): value for name, value in headers.items()})
+        )
+    return AnswerFailed(said)
+
+
+def _quoted(body: bytes) -> str:
+    try:
+        error = read_json(body, _Refused).error
+    except (BadInput, msgspec.MsgspecError):
+        return ""
+    text = " ".join(conceal((error.message if isinstance(error, _Error) else error or "")[:2_000]).split())
+    return f"; it says: {text[:300]}" if text else ""

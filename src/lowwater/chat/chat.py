@@ -1,0 +1,178 @@
+"""A chat without a screen: sessions, the model that answers in them, and what the user can do to both."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lowwater.chat.instructions import instructions
+from lowwater.chat.loop import Agent
+from lowwater.chat.ports import Upstream, Watcher
+from lowwater.chat.reach import SOURCES, Reach
+from lowwater.chat.tools.files import read_file, write_file
+from lowwater.chat.tools.memory import Memory
+from lowwater.chat.tools.place import Place
+from lowwater.chat.tools.search import search
+from lowwater.chat.tools.shell import shell
+from lowwater.chat.tools.todo import todo
+from lowwater.chat.tools.tool import Tool
+from lowwater.chat.tools.toolbox import Toolbox
+from lowwater.decide.warnings import UsageWarning
+from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
+from lowwater.ports import Sink, Store
+from lowwater.values.settings import Settings
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+if TYPE_CHECKING:
+    import httpx2
+
+_SOURCE = "chat"
+_MOST_OF_TITLE = 60
+_HYGIENE = "hygiene"
+
+
+class Chat:
+    """One user at one terminal: a session at a time, and a model that answers."""
+
+    def __init__(
+        self,
+        *,
+        reach: Reach,
+        model: str,
+        store: Store,
+        settings: Settings,
+        directory: Path,
+        memory: Memory,
+        watcher: Watcher,
+        allow: Callable[[str], bool],
+        sinks: Sequence[Sink] = (),
+        on_warning: Callable[[UsageWarning], object] | None = None,
+        context_length: int | None = None,
+        withheld: tuple[str, ...] = (),
+        name: str | None = None,
+    ) -> None:
+        self._reach = reach
+        self._watcher = watcher
+        self._client: httpx2.Client | None = None
+        self._directory = directory
+        self._memory = memory
+        self._context_length = context_length
+        self.store = store
+        self._first = upstream = reach.upstream(model, self._http, watcher.note)
+        library = partial(
+            Lowwater,
+            model=model,
+            base_url=upstream.base_url,
+            summarizer=() if settings.compression.summary_model else reach.summarizers(model, context_length),
+            settings=settings,
+            store=store,
+            sinks=sinks,
+            hooks=(memory,),
+            on_warning=on_warning,
+        )
+        self._library = library()
+        self._hygienic = library(policy=_HYGIENE)
+        session = self._opened(name, upstream)
+        place = Place(directory=directory, readable=(SOURCES,) if reach.is_scripted else ())
+        toolbox = Toolbox(_tools(place, memory, withheld), allow=allow)
+        self.agent = Agent(session, upstream, toolbox, system=self._system(session), watcher=watcher)
+
+    @property
+    def session(self) -> Session:
+        """The session that is talked in."""
+        return self.agent.session
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether a script answers, so that nothing is sent and nothing paid."""
+        return self._reach.is_scripted
+
+    def say(self, text: str) -> None:
+        """Have the model answer; raise AnswerFailed if it does not.
+
+        What is too long for the window even alone is taken back, for no later request could be sent with it.
+        """
+        if not self.session.about.title:
+            source = "" if self.session.status().history else _SOURCE
+            self.session.describe(title=" ".join(text.split())[:_MOST_OF_TITLE], source=source)
+        ledger = self.session.ledger
+        try:
+            self.agent.take_turn(text)
+        except PromptTooLong as refused:
+            if len(self.session.ledger.messages) != len(ledger.messages) + 1:
+                raise
+            self.session.rewind(len(ledger.entries), discard_later=True)
+            raise AnswerFailed(f"{refused}: what you said was taken back, say it in fewer words") from None
+        finally:
+            self._save()
+
+    def use(self, model: str) -> None:
+        """Have another model answer from now on; raise BadInput if it cannot be reached."""
+        self.agent.use(self._reach.upstream(model, self._http, self._watcher.note))
+
+    def resume(self, name: str) -> None:
+        """Go on in another session that is kept, with the model in use."""
+        if not any(each.name == name for each in self.store.sessions()):
+            raise BadInput(f"there is no session “{name[:60]}”: /sessions lists those that are kept")
+        session = self._opened(name, self.agent.upstream)
+        self.agent.take_up(session, system=self._system(session))
+
+    def begin(self) -> None:
+        """Begin a new session, with the model in use."""
+        session = self._opened(None, self.agent.upstream)
+        self.agent.take_up(session, system=self._system(session))
+
+    def close(self) -> None:
+        """Save what was noted, and let go of connections; the store stays open."""
+        self._save()
+        if self._client is not None:
+            self._client.close()
+
+    def _opened(self, name: str | None, upstream: Upstream) -> Session:
+        """Return a session to go on with; one that grew too large meanwhile is compacted first (hygiene)."""
+        if name is not None and any(each.name == name for each in self.store.sessions()):
+            tidied = self._on(self._hygienic.session(name), upstream)
+            if tidied.status().history:
+                tidied.prepare()
+            name = tidied.name
+        session = self._on(self._library.session(name), upstream)
+        session.refresh(anew=True)
+        return session
+
+    def _on(self, session: Session, upstream: Upstream) -> Session:
+        """Return a session on the model in use, with the window that the user said it has."""
+        if session.route.model != upstream.model or session.route.base_url != upstream.base_url:
+            session.use(upstream.model, base_url=upstream.base_url)
+        if self._context_length is not None and upstream.model == self._first.model:
+            session.learn_context_length(self._context_length)
+        return session
+
+    def _system(self, session: Session) -> str | None:
+        """Return what to tell a new session; one that is taken up keeps what it was told, and so its cache."""
+        return None if session.ledger.view.system else instructions(self._directory, self._memory.notes)
+
+    def _save(self) -> None:
+        try:
+            self._memory.flush()
+        except OSError as error:
+            self._watcher.note(f"the memory could not be written: {error.strerror or type(error).__name__}")
+
+    def _http(self) -> "httpx2.Client":
+        import httpx2  # noqa: PLC0415  # loaded by those who ask over a network
+
+        if self._client is None:
+            self._client = httpx2.Client()
+        return self._client
+
+
+def _tools(place: Place, memory: Memory, withheld: tuple[str, ...]) -> tuple[Tool, ...]:
+    """Return all tools; commands do not see the variables that are withheld."""
+    return (
+        shell(place, withheld=withheld),
+        read_file(place),
+        write_file(place),
+        search(place),
+        todo(),
+        memory.tool(),
+    )

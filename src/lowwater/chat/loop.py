@@ -1,0 +1,149 @@
+"""The loop of an agent on Lowwater: prepare, ask, record, run tools, again.
+
+Lowwater compacts before a request is sent (`prepare`), also in the middle of a long turn and when a provider finds the
+prompt too long (`_answer`); after a switch to a model with a smaller window (`use`); by hand (`session.compress`). What
+happens when a session is taken up again is in `chat/chat.py`.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.chat.ports import Upstream, Watcher
+from lowwater.chat.speaking import Answered, results_in, text_answer
+from lowwater.chat.tools.tool import Outcome
+from lowwater.chat.tools.toolbox import Toolbox
+from lowwater.chat.unbroken import unbroken
+from lowwater.errors import AnswerFailed, PromptTooLong
+from lowwater.values.parts import ToolCall
+from lowwater.values.usage import Usage
+from lowwater.wire.response import decode_response
+from lowwater.wiring.request import PreparedRequest
+from lowwater.wiring.session import Session
+
+MOST_CALLS = 200
+"""Calls of the model in one turn of the user, at most."""
+_OUTPUT = 16_000
+"""Tokens an answer may have, where the window is large enough."""
+_CHARACTERS_PER_TOKEN = 4
+_STOPPED = Outcome(text="The user stopped this before it was done.", is_error=True)
+
+
+class _Ran(Struct, frozen=True, kw_only=True):
+    """Tool calls with their outcomes, one for each, and whether the user stopped them."""
+
+    answered: list[Answered]
+    is_stopped: bool = False
+
+
+class Agent:
+    """One conversation with a model that has tools."""
+
+    def __init__(
+        self, session: Session, upstream: Upstream, toolbox: Toolbox, *, system: str | None, watcher: Watcher
+    ) -> None:
+        self.session = session
+        self.upstream = upstream
+        self._toolbox = toolbox
+        self._system = system
+        self._watcher = watcher
+
+    def take_turn(self, said: str) -> None:
+        """Answer the user, running tools as often as the model asks for them; raise AnswerFailed if it does not answer.
+
+        Whatever happens, what was said and done until then is in the session.
+        """
+        self.session.append({"role": "user", "content": said})
+        for _ in range(MOST_CALLS):
+            answer = self._answer()
+            with unbroken():
+                self.session.record(answer)
+            calls = decode_response(answer).message.calls
+            if not calls:
+                return
+            ran = self._run(calls)
+            self.session.append(results_in(ran.answered, self.upstream.format))
+            if ran.is_stopped:
+                raise KeyboardInterrupt
+        raise AnswerFailed(f"the model asked for tools {MOST_CALLS} times in a row: say how to go on")
+
+    def use(self, upstream: Upstream) -> None:
+        """Go on with another model; what no longer fits its window is compacted at once."""
+        self.session.use(upstream.model, base_url=upstream.base_url)
+        self.upstream = upstream
+        status = self.session.status()
+        if status.history and status.prompt > status.wall:
+            self._prepare()
+
+    def take_up(self, session: Session, *, system: str | None) -> None:
+        """Go on in another session."""
+        self.session, self._system = session, system
+
+    def _answer(self) -> bytes:
+        """Return the model's answer to the session as it is now; a prompt that its provider finds too long is compacted once."""
+        request = self._prepare()
+        try:
+            return self._ask(request)
+        except PromptTooLong as refused:
+            self._watcher.note(f"{refused}: compacting, and asking once more")
+            return self._ask(self._smaller(request, refused.limit))
+
+    def _prepare(self) -> PreparedRequest:
+        tools = [*self._toolbox.declared(), *self.session.recall_tools().anthropic]
+        return self.session.prepare(system=self._system, tools=tools, max_tokens=self._max_tokens())
+
+    def _smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
+        """Return a request that is smaller than the one refused: by what was learned of the window, or else by hand."""
+        if limit is not None:
+            self.session.learn_context_length(limit)
+        request = self._prepare()
+        if request.tokens < refused.tokens:
+            return request
+        self.session.compress()
+        return self._prepare()
+
+    def _ask(self, request: PreparedRequest) -> bytes:
+        upstream = self.upstream
+        fields = request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
+        try:
+            answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.said)
+        except AnswerFailed as failed:
+            if failed.text.strip():
+                self.session.record(self._cut_short(failed))
+            raise
+        if not decode_response(answer).message.parts:
+            raise AnswerFailed(f"{upstream.model} answered with nothing: ask again, or in other words")
+        return answer
+
+    def _cut_short(self, failed: AnswerFailed) -> bytes:
+        """Return what came of an answer; where its provider told no bill, it is booked as it was foreseen."""
+        told = failed.usage if isinstance(failed.usage, Usage) else self.session.expected_usage()
+        output = max(told.output, len(failed.text) // _CHARACTERS_PER_TOKEN)
+        text, usage = f"{failed.text.rstrip()} […]", replace(told, output=output)
+        return text_answer(text, usage, self.upstream.format, model=self.upstream.model)
+
+    def _run(self, calls: Iterable[ToolCall]) -> _Ran:
+        """Run tools one after the other; once the user stops one, the rest are not begun."""
+        answered: list[Answered] = []
+        is_stopped = False
+        for call in calls:
+            outcome = _STOPPED
+            if not is_stopped:
+                self._watcher.calling(call)
+                try:
+                    outcome = self._outcome(call)
+                except KeyboardInterrupt:
+                    is_stopped = True
+                self._watcher.called(call, outcome)
+            answered.append(Answered(call=call, outcome=outcome))
+        return _Ran(answered=answered, is_stopped=is_stopped)
+
+    def _outcome(self, call: ToolCall) -> Outcome:
+        recall = self.session.recall_tools()
+        if recall.owns(call.name):
+            return Outcome(text=recall.handle(call.name, call.arguments))
+        return self._toolbox.run(call)
+
+    def _max_tokens(self) -> int:
+        return min(self.upstream.max_output or _OUTPUT, _OUTPUT, self.session.status().context // 4)

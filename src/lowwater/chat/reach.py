@@ -1,0 +1,124 @@
+"""How models are reached: at their provider's own address, at one that was given, or by the script."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+import lowwater
+from lowwater.chat.ports import Upstream
+from lowwater.chat.scripted.upstream import ScriptedUpstream
+from lowwater.errors import BadInput
+from lowwater.load.registry import load_registry
+from lowwater.send.endpoint import endpoint_for
+from lowwater.send.summarizer import ModelSummarizer
+from lowwater.values.message import Format
+from lowwater.wiring.counting import calibration_for, counter_for
+
+if TYPE_CHECKING:
+    import httpx2
+
+_DEFAULTS = (("ANTHROPIC_API_KEY", "claude-sonnet-5-5"), ("OPENAI_API_KEY", "gpt-6.1-sol"))
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+SCRIPTED_MODEL = "claude-haiku-4-5"
+SOURCES = Path(lowwater.__file__).parent
+"""Files that the script can always work on: the library's own."""
+
+
+class Reach(Struct, frozen=True, kw_only=True):
+    """Where models are asked, and with which key; nothing here prints it."""
+
+    base_url: str = ""
+    format: Format | None = None
+    api_key: str | None = None
+    is_scripted: bool = False
+    pace: float = 0.0
+    """Seconds between two words of the script."""
+
+    def __repr__(self) -> str:
+        return f"Reach(base_url={urlsplit(self.base_url).hostname!r}, is_scripted={self.is_scripted})"
+
+    def upstream(
+        self, model: str, client: "Callable[[], httpx2.Client]", note: Callable[[str], None]
+    ) -> Upstream:
+        """Return the model of this name as something to ask, or raise BadInput that says what is missing."""
+        self._check(model)
+        if self.is_scripted:
+            found, scale = load_registry().find(model), calibration_for(model).prior
+            return ScriptedUpstream(
+                model, found, counter_for(model), sources=SOURCES, scale=scale, pace=self.pace
+            )
+        from lowwater.chat.asking import HttpUpstream  # noqa: PLC0415  # the HTTP library is loaded by those who need it
+
+        endpoint = endpoint_for(model, base_url=self.base_url, api_key=self.api_key, format=self.format)
+        limit = load_registry().find(model).max_output
+        return HttpUpstream(endpoint, client(), base_url=self.base_url, max_output=limit, note=note)
+
+    def summarizers(self, model: str, context_length: int | None) -> tuple[ModelSummarizer, ...]:
+        """Return who writes summaries: the model itself, which can extend the request that was sent last."""
+        if self.is_scripted:
+            return ()
+        context = context_length or load_registry().find(model).context_length
+        return (
+            ModelSummarizer(
+                model=model,
+                base_url=self.base_url,
+                api_key=self.api_key,
+                format=self.format,
+                context_length=context,
+                tokenizer=counter_for(model),
+            ),
+        )
+
+    def _check(self, model: str) -> None:
+        found = load_registry().match(model)
+        if self.base_url:
+            return
+        if found.how == "unknown":
+            raise BadInput(
+                f"no model is called {model[:60]!r}: `lowwater models` lists them, --base-url takes any name"
+            )
+        if self.is_scripted:
+            return
+        provider = found.model.provider
+        if provider not in _KEYS:
+            raise BadInput(f"{model} is sold by {provider}: give its OpenAI-compatible address as --base-url")
+        if not os.environ.get(_KEYS[provider]):
+            raise BadInput(
+                f"{model} needs a key: set {_KEYS[provider]}, or give another address as --base-url"
+            )
+
+
+def reach_for(
+    *,
+    base_url: str,
+    format: Format | None,
+    key_variable: str,
+    is_scripted: bool,
+    pace: float,
+    environment: Mapping[str, str],
+) -> Reach:
+    """Return how to reach models, or raise BadInput; without an address and without any key it is the script."""
+    key = environment.get(key_variable, "") if key_variable else None
+    if key_variable and not key:
+        raise BadInput(f"{key_variable} is not set: --api-key-env names the variable that holds the key")
+    if is_scripted or (not base_url and not any(environment.get(name) for name, _ in _DEFAULTS)):
+        return Reach(is_scripted=True, pace=pace)
+    parts = urlsplit(base_url)
+    if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise BadInput("--base-url is no web address: it must begin with https:// or http://")
+    return Reach(base_url=base_url, format=format, api_key=key)
+
+
+def model_for(named: str, reach: Reach, environment: Mapping[str, str]) -> str:
+    """Return the model to begin with: the one named, or the default of whoever has a key here."""
+    if named:
+        return named
+    if reach.is_scripted:
+        return SCRIPTED_MODEL
+    if reach.base_url:
+        raise BadInput("--base-url needs --model: name the model that is served there")
+    return next(model for variable, model in _DEFAULTS if environment.get(variable))

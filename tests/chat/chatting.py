@@ -1,0 +1,81 @@
+"""A chat for tests: real tools in a directory, a store in memory or a file, what it showed kept to look at."""
+
+from pathlib import Path
+from typing import Any
+
+from lowwater.chat.chat import Chat
+from lowwater.chat.reach import Reach
+from lowwater.chat.tools.memory import Memory
+from lowwater.chat.tools.tool import Outcome
+from lowwater.decide.warnings import UsageWarning
+from lowwater.store.opening import open_store
+from lowwater.testing.fakes import RecordingSink
+from lowwater.testing.provider import Provider
+from lowwater.values.message import Format
+from lowwater.values.parts import ToolCall
+from lowwater.values.settings import Settings
+
+MODELS: dict[Format, str] = {"anthropic": "claude-haiku-4-5", "openai_chat": "gpt-5.4"}
+FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat")
+
+
+class Watched:
+    """Keeps what a chat shows."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.outcomes: list[tuple[ToolCall, Outcome]] = []
+        self.notes: list[str] = []
+        self.warnings: list[UsageWarning] = []
+        self.questions: list[str] = []
+        self.sink = RecordingSink()
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def said(self, piece: str, /) -> None:
+        self.pieces.append(piece)
+
+    def calling(self, call: ToolCall, /) -> None:
+        pass
+
+    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
+        self.outcomes.append((call, outcome))
+
+    def note(self, sentence: str, /) -> None:
+        self.notes.append(sentence)
+
+
+def chat_with(directory: Path, watched: Watched, *, store: str = "memory:", **options: Any) -> Chat:
+    """Return a chat with the script, or with whatever the options say; everything is allowed."""
+
+    def allow(question: str) -> bool:
+        watched.questions.append(question)
+        return True
+
+    given: dict[str, Any] = {
+        "reach": Reach(is_scripted=True),
+        "model": "claude-haiku-4-5",
+        "store": open_store(store),
+        "settings": Settings(),
+        "directory": directory,
+        "memory": Memory(directory.parent / "memory.md"),
+        "watcher": watched,
+        "allow": allow,
+        "sinks": [watched.sink],
+        "on_warning": watched.warnings.append,
+    }
+    return Chat(**given | options)
+
+
+def reach_to(provider: Provider, format: Format) -> Reach:
+    """Return how to reach the rules-checking provider in one format."""
+    url = provider.anthropic_base_url if format == "anthropic" else provider.openai_base_url
+    return Reach(base_url=url, format=format, api_key="k")
+
+
+def chat_at(provider: Provider, format: Format, directory: Path, watched: Watched, **options: Any) -> Chat:
+    """Return a chat with the rules-checking provider."""
+    options.setdefault("model", MODELS[format])
+    return chat_with(directory, watched, reach=reach_to(provider, format), **options)
