@@ -1,0 +1,33 @@
+"""Sessions played as live clients of two replicas on one PostgreSQL: the same bill as a replay, nothing invalid, nothing mixed."""
+
+import pytest
+
+from bench.gateway.replaying import Compared, compare, recorded
+from bench.transcripts import CANONICAL
+from lowwater.load.registry import load_registry
+from lowwater.replay.running.bill import as_recorded
+from lowwater.replay.running.script import script_of
+from lowwater.replay.running.sheets import model_named
+from lowwater.testing.sessions import generate_session
+
+
+def check(rows: list[Compared]) -> None:
+    assert [row.refused for row in rows if row.refused] == []
+    assert [row.name for row in rows if not row.is_whole] == []
+    together = sum(row.gateway for row in rows) / sum(row.replay for row in rows)
+    assert together == pytest.approx(1, abs=0.01)
+    assert any(row.compactions for row in rows)
+
+
+@pytest.mark.moves_prefix(reason="rent-or-buy compacts")
+def test_generated_sessions_cost_what_the_replay_says() -> None:
+    scripts = [script_of(as_recorded(generate_session(seed=seed, turns=80))).beginning(60) for seed in (3, 4)]
+    check(compare(scripts, model_named("gpt-5.5", load_registry())))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not CANONICAL.exists(), reason="no recorded sessions on this machine")
+@pytest.mark.moves_prefix(reason="rent-or-buy compacts")
+@pytest.mark.parametrize("sheet", ["deepseek", "openai-30m"])
+def test_recorded_sessions_cost_what_the_replay_says(sheet: str) -> None:
+    check(compare(recorded(20, 120), model_named(sheet, load_registry())))
