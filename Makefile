@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics fix lock clean
+.PHONY: docs help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-full   the same with everything that takes longer"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
 	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics)"
+	@echo "make docs        the documentation as a site, in build/site"
 	@echo "make fix         format and repair what the linter can"
 
 .venv/ready: pyproject.toml constraints.txt tools/setup.sh
@@ -58,6 +59,12 @@ bench-economics: .venv/ready
 
 bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*
+
+# The site, in build/site; the reference pages are written from the code first.
+docs: .venv/ready
+	$(BIN)/python -m tools.reference
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 fix: .venv/ready
 	$(BIN)/ruff check --fix .

@@ -1,14 +1,18 @@
 """The ways to put a list of messages into a store, Hermes' and ours, one after the other in small steps.
 
 A disk is not always equally fast, so the stores take turns: a few hundred messages each. What counts as done is the same for all:
-every message survives a loss of power, is found by its words, and the file is closed.
+every message is committed, is found by its words, and the file is closed. A commit outlives a loss of power (`full`, as Hermes
+and this library ship) or the process only (`normal`); each is compared with its like. Beside them stands what no store can do
+without: SQLite itself, one row in one table and one commit for each message, which nobody can search.
 """
 
+import sqlite3
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from bench.peers.hermes_store import HermesStore
@@ -17,6 +21,7 @@ from lowwater import Lowwater, Session
 from lowwater.count.message import count_message
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Store
+from lowwater.store.sqlite.address import Sync
 from lowwater.values.entries import Appended
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.stored import Append
@@ -37,6 +42,8 @@ class Way(Protocol):
     name: str
     at_once: bool
     """It takes the whole list in one call."""
+    sync: Sync
+    """What a commit outlives."""
 
     def open(self, path: Path) -> None:
         """Begin a new store."""
@@ -54,15 +61,18 @@ class Way(Protocol):
 class ByHermes:
     """Hermes' `append_message` for each message, or its `replace_messages` for all."""
 
-    def __init__(self, hermes: HermesStore, count: int, *, at_once: bool = False) -> None:
-        self.name = "Hermes `replace_messages(list)`" if at_once else "Hermes `append_message`"
-        self.at_once = at_once
+    def __init__(
+        self, hermes: HermesStore, count: int, *, at_once: bool = False, sync: Sync = "full"
+    ) -> None:
+        self.name = named("Hermes `replace_messages(list)`" if at_once else "Hermes `append_message`", sync)
+        self.at_once, self.sync = at_once, sync
         self._hermes = hermes
         self._count = count
 
     def open(self, path: Path) -> None:
         """Begin a new store."""
-        self._hermes.open(path)
+        settled = self._hermes.open(path, "" if self.sync == "full" else self.sync)
+        assert settled.pragmas["synchronous"] == {"normal": 1, "full": 2}[self.sync], settled
 
     def insert(self, start: int, end: int) -> Took:
         """Insert these messages."""
@@ -78,16 +88,16 @@ class ByHermes:
 class ByStore:
     """`store.append` of one message at a time, or of all; they are decoded and counted before."""
 
-    def __init__(self, messages: Messages, *, at_once: bool = False) -> None:
-        self.name = "`store.append(list)`" if at_once else "`store.append`"
-        self.at_once = at_once
+    def __init__(self, messages: Messages, *, at_once: bool = False, sync: Sync = "full") -> None:
+        self.name = named("`store.append(list)`" if at_once else "`store.append`", sync)
+        self.at_once, self.sync = at_once, sync
         tokenizer = tokenizer_for("o200k")
         self._messages = decode_messages(raw_messages(messages), "openai_chat")
         self._sizes = [count_message(message, tokenizer) for message in self._messages]
 
     def open(self, path: Path) -> None:
         """Begin a new store as a user has it, without secrets in its index."""
-        self._store = opened_store(f"sqlite:///{path}")
+        self._store = opened_store(f"sqlite:///{path}?sync={self.sync}")
         self.begin(SESSION)
 
     def begin(self, session: str) -> None:
@@ -129,6 +139,8 @@ class ByStore:
 class BySession:
     """`session.append` of one message at a time, or of all; reading and counting them is part of it."""
 
+    sync: Sync = "full"
+
     def __init__(self, messages: Messages, *, at_once: bool = False) -> None:
         self.name = "`session.append(list)`" if at_once else "`session.append`"
         self.at_once = at_once
@@ -153,6 +165,44 @@ class BySession:
         """Have everything indexed and close the file."""
         searched = timed(lambda: search(self._keeper.store, SESSION, len(self._messages)))
         return searched + timed(self._keeper.close)
+
+
+class ByNothing:
+    """SQLite alone: each message is one row of one table and one commit, without an index."""
+
+    name = "a row and a commit, no more"
+    at_once = False
+    sync: Sync = "full"
+
+    def __init__(self, messages: Messages) -> None:
+        self._rows = [(msgspec.json.encode(message),) for message in messages]
+
+    def open(self, path: Path) -> None:
+        """Begin a new file with the settings of both stores."""
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("CREATE TABLE rows (body BLOB NOT NULL)")
+
+    def insert(self, start: int, end: int) -> Took:
+        """Insert them, each in a transaction."""
+
+        def append() -> None:
+            for row in self._rows[start:end]:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute("INSERT INTO rows (body) VALUES (?)", row)
+                self._connection.execute("COMMIT")
+
+        return timed(append)
+
+    def finish(self) -> Took:
+        """Close the file."""
+        return timed(self._connection.close)
+
+
+def named(name: str, sync: Sync) -> str:
+    """Return the name of a way, and what its commits outlive if that is less than usual."""
+    return name if sync == "full" else f"{name}, sync={sync}"
 
 
 def search(store: Store, session: str, count: int) -> None:

@@ -1,26 +1,77 @@
 """An environment of its own for a peer: they pin each other's dependencies away."""
 
+import fcntl
+import re
 import subprocess
 import venv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
-ENVIRONMENTS = Path(__file__).parents[1] / ".envs"
+ROOT = Path(__file__).parents[2]
+ENVIRONMENTS = ROOT / "bench" / ".envs"
+READY = "installed.txt"
+"""The requirements an environment was made with; pip can read it."""
 
 
 class Unavailable(Exception):
-    """The peer's package could not be installed."""
+    """The peer's package could not be installed or run."""
 
 
-def python_with(name: str, requirement: str) -> Path:
-    """Return the interpreter of the environment `name`, made on first use with `requirement` installed in it."""
+def python_with(name: str, *requirements: str, lowwater: bool = False) -> Path:
+    """Return the interpreter of the environment `name`, made on first use with the requirements installed in it.
+
+    With `lowwater` this tree is installed too, editable, and again when its `pyproject.toml` has changed. What was
+    asked of the same environment before stays, other versions replace it. Processes that ask at once wait for each other.
+    """
     home = ENVIRONMENTS / name
-    python, ready = home / "bin" / "python", home / f"{requirement}.ready"
-    if not ready.exists():
+    ready = home / READY
+    wanted = [*requirements, *(_this_tree() if lowwater else [])]
+    with _alone(name):
+        there = ready.read_text().splitlines() if ready.exists() else []
+        if not set(wanted) <= set(there):
+            _install(home, wanted)
+            replaced = {_project_of(line) for line in wanted}
+            kept = [line for line in there if _project_of(line) not in replaced]
+            ready.write_text("\n".join([*kept, *wanted, ""]))
+    return home / "bin" / "python"
+
+
+def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
+    """Return the versions of packages as they are installed beside an interpreter."""
+    asking = "import sys, importlib.metadata as m; print(*(m.version(name) for name in sys.argv[1:]))"
+    done = subprocess.run([python, "-c", asking, *packages], capture_output=True, text=True, check=True)
+    return dict(zip(packages, done.stdout.split(), strict=True))
+
+
+def _install(home: Path, wanted: Sequence[str]) -> None:
+    if not (home / "bin" / "python").exists():
         venv.create(home, with_pip=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = done.stderr.strip().rpartition("\n")[2]
-            raise Unavailable(f"{requirement} could not be installed into {home}: {last}")
-        ready.touch()
-    return python
+    asked = home / "wanted.txt"
+    asked.write_text("\n".join(wanted))
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*pip, "--requirement", str(asked)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise Unavailable(f"{', '.join(wanted)} could not be installed into {home}: {last}")
+
+
+def _this_tree() -> list[str]:
+    """Return the lines that ask for this tree, and tell one state of its dependencies and entry points from another."""
+    digest = sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    return [f"--editable {ROOT}", f"# pyproject.toml: {digest}"]
+
+
+def _project_of(line: str) -> str:
+    """Return what a line of requirements asks for, without the version."""
+    return re.split(r"[\[<>=!~;:]", line, maxsplit=1)[0].strip()
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Keep other processes from the environment meanwhile."""
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -48,9 +48,9 @@ class HermesStore:
         )
         return self
 
-    def open(self, path: Path) -> Settled:
-        """Make a new store with one session."""
-        return self._ask(Settled, "open", str(path))
+    def open(self, path: Path, sync: str = "") -> Settled:
+        """Make a new store with one session; its commits are as sure as Hermes has them unless `sync` says otherwise."""
+        return self._ask(Settled, "open", str(path), sync)
 
     def append(self, start: int, end: int) -> Took:
         """Append these messages, each in a transaction."""

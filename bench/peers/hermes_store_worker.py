@@ -1,7 +1,7 @@
 """Runs Hermes' own SessionDB; started by `bench.store` with the interpreter of Hermes' environment.
 
 It is given messages, and does what the lines it reads say: each answer has the seconds it took. All of it is Hermes' code,
-called as its gateway and its agent call it, with the durability it sets itself.
+called as its gateway and its agent call it, with the durability it sets itself unless it is told another.
 """
 
 import gc
@@ -28,9 +28,11 @@ class Worker:
     def __init__(self, messages: list[dict[str, Any]]) -> None:
         self._messages = messages
 
-    def open(self, path: str) -> dict[str, Any]:
+    def open(self, path: str, sync: str) -> dict[str, Any]:
         """Make a new store with one session; return the settings its connection has."""
         self._db = SessionDB(Path(path))
+        if sync:
+            self._db._conn.execute(f"PRAGMA synchronous = {sync}")
         self._db.create_session(SESSION, source="cli")
         read = {name: self._db._conn.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
         return {"pragmas": read, "trigram": self._db._trigram_available}

@@ -105,8 +105,11 @@ class Ledgers(Protocol):
         """
         ...
 
-    def delete(self, session: str, /) -> bool:
-        """Forget a session and all content that no other session holds; return whether there was one."""
+    def delete(self, session: str, /, *others: str) -> bool:
+        """Forget sessions and all content that none but they hold; return whether there was one of them.
+
+        To name many at once may be much faster than one by one.
+        """
         ...
 
 

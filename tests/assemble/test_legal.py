@@ -16,7 +16,12 @@ from lowwater.values.parts import Text, ToolCall, ToolResult
 from lowwater.wire.formats import decode_messages, encode_messages
 
 TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
-FORMATS: list[Format] = ["openai_chat", "anthropic"]
+FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
+REFUSED: dict[Format, str] = {
+    "openai_chat": "tool_call",
+    "anthropic": "tool_use",
+    "openai_responses": "function call",
+}
 
 
 def results(messages: list[Message]) -> list[list[str]]:
@@ -37,6 +42,9 @@ def test_c4_messages_in_order_pass_untouched(format: Format) -> None:
 
 def has(rule: str, messages: list[Message], format: Format) -> bool:
     """Return whether the rules-checking provider refuses the messages with these words."""
+    if format == "openai_responses":
+        items = [json.loads(raw) for raw in encode_messages(messages, format)]
+        return rule in str(refusal_of({"model": "gpt-6.1-sol", "input": items}, format))
     body = {
         "model": "claude-sonnet-4-5" if format == "anthropic" else "gpt-6.1-sol",
         "max_tokens": 100,
@@ -58,6 +66,7 @@ def test_c4_whatever_is_missing_what_is_sent_is_legal(format: Format) -> None:
         assert mend(mended) == mended, "mending twice is mending once"
         assert not has("tool_use", mended, format)
         assert not has("tool_call", mended, format)
+        assert not has(REFUSED[format], mended, format)
 
     check()
 
@@ -65,8 +74,8 @@ def test_c4_whatever_is_missing_what_is_sent_is_legal(format: Format) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_provider_would_refuse_what_is_mended(format: Format) -> None:
     broken = Script(format).user("go").asks(("bash", {})).user("Wait.").messages()
-    assert has("tool_use" if format == "anthropic" else "tool_call", broken, format)
-    assert not has("tool_use" if format == "anthropic" else "tool_call", mend(broken), format)
+    assert has(REFUSED[format], broken, format)
+    assert not has(REFUSED[format], mend(broken), format)
 
 
 @pytest.mark.parametrize("format", FORMATS)

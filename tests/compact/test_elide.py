@@ -186,7 +186,7 @@ def test_blocks_of_unknown_type_go_with_the_text() -> None:
     assert "chars elided" in elided(items)[2].message.results[0].text
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
 def test_a_placeholder_stands_in_the_result_and_everything_around_it_stays(format: Format) -> None:
     script = Script(format).user("go").asks(("bash", {"command": "a"}), ("bash", {"command": "b"}))
     script.answers("call_1", OUTPUT).answers("call_2", "short").says("Done.").calls("bash", {}, "ok")

@@ -12,7 +12,7 @@ from lowwater.values.parts import Document, Image, Text
 from lowwater.values.preset import Preset
 from lowwater.values.view import Item
 
-FORMATS: list[Format] = ["openai_chat", "anthropic"]
+FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 
 
 def without(items: list[Item], preset: Preset = OWN, **zones: Any) -> list[Item]:

@@ -43,7 +43,7 @@ def index_of(items: list[Item]) -> list[str]:
     return index_in(summary.message.text).splitlines()[1:]
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
 def test_each_tool_and_subject_is_one_line_without_short_results_and_acknowledgements(format: Format) -> None:
     after = summarised(worked(format).items(), 1, 14)
     assert sorted(index_of(after)) == [

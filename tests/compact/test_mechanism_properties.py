@@ -25,7 +25,7 @@ from lowwater.values.settings import LeafSettings
 from lowwater.values.view import Item, Summary, stands_of
 from lowwater.wire.formats import decode_messages, encode_messages
 
-FORMATS: list[Format] = ["openai_chat", "anthropic"]
+FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
 SPANS = ("summarize", "leaf", "condense", "summarize_all")
 REACHING = ("shorten", "summarize_all")

@@ -1,19 +1,28 @@
 """A provider's own compaction block is kept byte for byte and stands for everything before it (`native`)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lowwater.assemble.legal import mend, refuse_illegal
 from lowwater.assemble.seams import seams_of
 from lowwater.compact import native
 from lowwater.compact.making import edit
+from lowwater.compact.spans import request_for
+from lowwater.compact.zones import Zones, find_zones
+from lowwater.testing.invariants import check_newest_user
+from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, making, size
 from lowwater.values.entries import Appended, Compacted, Edit
+from lowwater.values.groups import Span
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
-from lowwater.values.parts import Opaque
+from lowwater.values.native_block import block_in
+from lowwater.values.parts import Opaque, Text
 from lowwater.values.view import Item, Original, Summary, stands_of
 from lowwater.wire.formats import decode_messages, encode_messages
 
@@ -167,18 +176,114 @@ def test_the_body_of_a_block_is_all_that_is_compared_and_sent() -> None:
     assert part.body.encode() == BLOCK
 
 
-def test_the_whole_conversation_is_offered_for_one_call_and_a_block() -> None:
+def zones_of(items: Sequence[Item], tail: int) -> Zones:
+    return find_zones(items, first=3, last=tail, tail_tokens=0)
+
+
+def test_everything_before_the_tail_is_offered_for_one_call_and_a_block() -> None:
     items = ledger_of(talk(user="And now?")).view.items
-    offer = native.propose(items, block_tokens=100)
+    offer = native.propose(items, zones_of(items, 4), block_tokens=100)
     assert offer is not None
     whole = sum(item.tokens for item in items)
     assert (offer.mechanism, offer.calls, offer.first_changed) == ("native", 1, 0)
+    assert offer.span == Span(start=0, stop=21), (
+        "the protected start too, for nothing may stand before the block"
+    )
     assert offer.removes + offer.survives == whole
-    assert 100 < offer.survives < 150, "the block, and the newest user message behind it"
 
 
 def test_nothing_is_offered_where_there_is_no_gain() -> None:
     items = ledger_of(talk(user="And now?")).view.items
-    assert native.propose(items, block_tokens=10**6) is None
-    assert native.propose((), block_tokens=100) is None
-    assert native.propose(ledger_of(talk(answer())).view.items, block_tokens=100) is None
+    assert native.propose(items, zones_of(items, 4), block_tokens=10**6) is None
+    assert native.propose((), zones_of((), 4), block_tokens=100) is None
+    unasked = ledger_of(talk(answer(), *talk(user="And now?"))).view.items
+    assert native.propose(unasked, zones_of(unasked, 4), block_tokens=100) is None, (
+        "two kinds of blocks do not mix"
+    )
+
+
+def test_the_cut_never_falls_between_two_messages_of_one_role() -> None:
+    said = Script("anthropic").user("One thing.").user("And another.").user("A third.").messages()
+    items = ledger_of(talk(*said)).view.items
+    for tail in range(1, 4):
+        offer = native.propose(items, zones_of(items, tail), block_tokens=20)
+        assert offer is not None
+        assert offer.span is not None
+        before, behind = items[offer.span.stop - 1], items[offer.span.stop]
+        assert (before.message.role == "assistant") != (behind.message.role == "assistant")
+
+
+def placed(messages: list[Message], stop: int) -> list[Item]:
+    return native.put_block(ledger_of(messages).view.items, Span(start=0, stop=stop), BLOCK, making())
+
+
+def test_the_block_that_was_asked_for_is_a_summary_that_knows_its_sources() -> None:
+    messages = talk(user="And now?")
+    kept = placed(messages, 21)
+    assert native.own_block(kept) is kept[0]
+    assert isinstance(kept[0], Summary)
+    assert [(span.first, span.last) for span in kept[0].sources] == [(1, 21)]
+    assert [item.message for item in kept[1:]] == messages[21:]
+    assert native.sent_from([item.message for item in kept]) == 0
+    assert encode_messages([kept[0].message], "anthropic") == [
+        b'{"role":"assistant","content":[' + BLOCK + b"]}"
+    ]
+
+
+def test_what_follows_it_directly_is_told_from_what_does_not() -> None:
+    messages = talk(user="And now?")
+    before = ledger_of(messages).view.items
+    after = native.put_block(before, Span(start=0, stop=21), BLOCK, making())
+    assert native.follows_directly(before, after)
+    shorter = edit(after[2], [Edit(path=(0,), by=Text(text="x"))], size)
+    assert not native.follows_directly(before, [*after[:2], shorter, *after[3:]])
+    assert not native.follows_directly(before, [after[0], before[0], *after[1:]])
+    loop = talk(*Script("anthropic").calls("bash", {"command": "ls"}, "ok").messages())
+    looping = ledger_of(loop).view.items
+    repeating = native.put_block(looping, Span(start=0, stop=21), BLOCK, making())
+    assert repeating[1].message.text == "Look into everything."
+    assert not native.follows_directly(looping, repeating)
+
+
+def test_for_a_model_that_reads_no_block_its_words_stand_in_its_place() -> None:
+    kept = placed(talk(user="And now?"), 21)
+    told = native.as_text(kept, making())
+    assert isinstance(told[0], Summary)
+    assert isinstance(kept[0], Summary)
+    assert "What was done so far: über 12 files." in told[0].message.text
+    assert (told[0].message.role, told[0].sources, told[1:]) == ("user", kept[0].sources, kept[1:])
+    assert native.own_block(told) is None
+
+
+def test_a_later_summary_updates_what_the_block_says() -> None:
+    kept = placed(talk(user="And now?"), 21)
+    request = request_for(kept, Span(start=0, stop=2), max_tokens=100, focus="", recall=False)
+    assert request.previous == "What was done so far: über 12 files."
+
+
+messages_and_cuts = transcripts("anthropic").map(lambda raws: decode_messages(raws, "anthropic"))
+
+
+@given(messages_and_cuts, st.integers(min_value=1, max_value=6))
+@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=60)
+def test_whatever_it_stands_for_nothing_is_lost_and_the_ledger_gives_it_back(
+    messages: list[Message], tail: int
+) -> None:
+    ledger = ledger_of(messages)
+    items = ledger.view.items
+    offer = native.propose(items, zones_of(items, tail), block_tokens=1)
+    if offer is None or offer.span is None:
+        return
+    kept = native.put_block(items, offer.span, BLOCK, making())
+    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=stands_of(kept)))
+    stored = msgspec.json.decode(msgspec.json.encode(after.entries[-1]), type=Compacted)
+    again = ledger.append(stored)
+    for view in (after.view, again.view):
+        refuse_illegal(mend(view.messages))
+        assert view.shown_numbers() == set(range(1, len(messages) + 1))
+        assert block_in(view.items[0].message) == BLOCK
+        assert [item.message for item in view.items] == [item.message for item in kept]
+    told = native.as_text(after.view.items, making())
+    refuse_illegal(mend([item.message for item in told]))
+    assert stands_of(told)[0].sources == stands_of(kept)[0].sources  # type: ignore[union-attr]
+    check_newest_user(after)

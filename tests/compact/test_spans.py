@@ -14,7 +14,7 @@ from lowwater.values.message import Format
 from lowwater.values.preset import Preset
 from lowwater.values.view import Edited, Item, Original, Summary, stands_of
 
-FORMATS: list[Format] = ["openai_chat", "anthropic"]
+FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 TEXT = "## Goal\n- Fix the tests."
 
 

@@ -108,7 +108,7 @@ def test_c2_zones_fall_between_groups_and_only_grow(
     assert wall.tail >= zones.tail
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
 def test_the_newest_user_message_is_the_last_in_which_the_user_says_or_shows_something(format: str) -> None:
     script = Script(format)  # type: ignore[arg-type]  # the parameter's literals
     script.user("Fix it.").calls("bash", {}).user("", PICTURE).says("I see.").calls("bash", {})

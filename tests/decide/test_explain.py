@@ -53,6 +53,7 @@ CASES: list[tuple[str, str, Situation]] = [
     ),
     ("cliff", "runway", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
     ("rent-paid", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=30_000_000)))),
+    ("waiting-in-vain", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, is_ripe=True)))),
     ("free-now", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, price=-5_000_000)))),
     ("summary-due", "threshold", situation(70_000, SUMMARY)),
     ("prune-suffices", "runway", situation(70_000, ELIDE, SUMMARY)),
@@ -139,8 +140,8 @@ def test_a_reason_of_another_version_is_listed_as_it_is(reason: Reason) -> None:
 
 
 def test_a_mechanism_of_another_version_goes_by_its_name() -> None:
-    decision = decide(situation(113_000, offer("native", 50_000)), SETTINGS)
-    assert "1. native: about 50,000 tokens less" in explain(decision)
+    decision = decide(situation(113_000, offer("weave", 50_000)), SETTINGS)
+    assert "1. weave: about 50,000 tokens less" in explain(decision)
 
 
 def test_a_single_step_skips_nothing() -> None:

@@ -41,6 +41,23 @@ def test_of_several_that_are_due_the_one_that_leaves_least_is_taken() -> None:
     assert decision.proposals == (WIDER,)
 
 
+def test_a_plan_that_waiting_cannot_make_cheaper_is_bought_before_its_rent_is_paid() -> None:
+    decision = decided(market(bargain(ELIDE, rent=PRICE - 1, price=PRICE, saves=3_000_000, is_ripe=True)))
+    assert isinstance(decision, Compact)
+    assert decision.because.code == "waiting-in-vain"
+    assert decision.because.facts["saves"] == "$0.0030"
+
+
+def test_of_several_that_are_due_the_one_that_is_worth_most_is_taken() -> None:
+    on_sale = market(
+        bargain(ELIDE, rent=PRICE, price=PRICE, worth=9),
+        bargain(SUMMARY, rent=PRICE, price=PRICE, worth=8),
+    )
+    decision = decided(on_sale)
+    assert isinstance(decision, Compact)
+    assert decision.proposals == (ELIDE,)
+
+
 def test_keeping_says_how_many_calls_are_left_at_this_rate() -> None:
     decision = decided(market(bargain(ELIDE, rent=PRICE - 5_000_000, saves=2_000_000)))
     assert isinstance(decision, Keep)

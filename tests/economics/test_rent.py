@@ -106,5 +106,10 @@ def test_an_offer_that_is_not_due_is_not_taken_for_its_low_cost():
     assert choose([offer("summary", rent=1, price=200, after=1), prune]) == prune
 
 
+def test_an_offer_is_due_before_its_rent_has_reached_its_price_if_waiting_is_in_vain():
+    ripe = Offer(name="prune", rent=1, price=100, after=7, is_ripe=True)
+    assert choose([ripe, offer("summary", rent=99, price=100, after=1)]) == ripe
+
+
 def test_without_offers_nothing_is_bought():
     assert choose([]) is None

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from lowwater.economics.summary_cost import SummaryWork, cheapest_summary, summary_calls
+from lowwater.economics.summary_cost import SummaryWork, cheapest_summary, native_call, summary_calls
 from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
@@ -56,3 +56,23 @@ def test_a_known_price_goes_before_an_unknown_one():
     alone = cheapest_summary(COLD, replace(OPUS, context_length=1_000), other=unknown)
     assert alone is not None
     assert (alone.how, alone.cost) == ("other", None)
+
+
+def test_the_providers_own_compaction_by_hand():
+    work = SummaryWork(prompt=140_000, hit=138_000, replaced=120_000, instruction=400, summary=3_000)
+    warm, cold = native_call(work, OPUS), native_call(replace(work, hit=0), OPUS)
+    assert warm is not None
+    assert cold is not None
+    # 138,000 x 200 + 2,000 x 5,000 + 400 x 4,000 + 3,000 x 20,000: what lies behind the newest boundary is written
+    assert (warm.how, warm.cost) == ("native", 99_200_000)
+    # 140,400 x 4,000 + 3,000 x 20,000: without marks, nothing is written
+    assert cold.cost == 621_600_000
+    long = native_call(work, OPUS, lifetime="long")
+    assert long is not None
+    assert long.cost == 99_200_000 + 2_000 * (8_000 - 5_000)
+
+
+def test_what_does_not_fit_the_window_is_not_compacted_by_its_provider_either():
+    work = SummaryWork(prompt=140_000, hit=0, replaced=120_000, instruction=400, summary=3_000)
+    assert native_call(work, replace(OPUS, context_length=143_399)) is None
+    assert native_call(work, replace(OPUS, context_length=143_400)) is not None

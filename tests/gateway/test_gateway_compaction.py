@@ -224,3 +224,24 @@ def test_another_tenant_with_the_same_summary_does_not_go_on(start: Starting) ->
     through.post(asked | {"messages": [*messages, {"role": "user", "content": question}]})
     through.post(asked | {"messages": [{"role": "user", "content": SUMMARY}]}, x_api_key="sk-two")
     assert len(through.store.sessions()) == 2
+
+
+@pytest.mark.moves_prefix(reason="the window is smaller than anybody said")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "inside a stream"])
+def test_a_responses_prompt_that_is_too_long_is_compacted_and_sent_once_more(
+    start: Starting, stream: bool
+) -> None:
+    through = start(lambda _: Say(text="well"), default_context=12_000)
+    items: list[Any] = [{"role": "user", "content": "read the files"}]
+    for turn in range(12):
+        call = {"type": "function_call", "call_id": f"c{turn}", "name": "read", "arguments": "{}"}
+        said = f"line {turn} of the file\n" * 400
+        items += [call, {"type": "function_call_output", "call_id": f"c{turn}", "output": said}]
+    body = {"model": "gpt-5.5", "input": items, "stream": stream, "max_output_tokens": 500}
+    answer = through.post(body, "/v1/responses", authorization="Bearer k")
+    assert answer.status_code == 200, answer.text
+    assert "well" in answer.text
+    assert "context_length_exceeded" not in answer.text
+    assert len(through.provider.requests) == 2
+    (session,) = through.store.sessions()
+    assert session.turns == 1

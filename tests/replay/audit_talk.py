@@ -61,6 +61,20 @@ class Talk:
         )
         return self.says(summary, kind="compact_summary")
 
+    def prunes(self, *cleared: str, removed: int | None = None) -> "Talk":
+        """The client clears results that came before."""
+        self._compactions.append(
+            NativeCompaction(
+                index=len(self._messages),
+                kind="prune",
+                at=self.now,
+                trigger="auto",
+                removed=removed,
+                cleared=cleared,
+            )
+        )
+        return self
+
     def recording(self, **fields: Any) -> Recording:
         """Return what was recorded."""
         given: dict[str, Any] = {"id": "s1", "agent": "claude-code", "path": "/logs/project/s1.jsonl"}

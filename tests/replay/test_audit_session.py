@@ -1,5 +1,7 @@
 """One recorded session audited: figures by day and model, compactions priced, other schedules estimated."""
 
+from typing import Any
+
 import pytest
 
 from lowwater.replay.audit.calls import calls_of
@@ -133,6 +135,45 @@ def test_the_call_for_a_summary_has_its_own_price_where_it_is_recorded():
     (native,) = talk.audited().natives
     assert native.summary_recorded
     assert native.summary_cost == 148_000 * 500 + 2_000 * 25_000
+
+
+def pruned(**given: Any) -> Talk:
+    """A session of 60 calls whose client clears results, and goes on with 20 calls."""
+    talk = growing(Talk(), 60, read=16_000).prunes(**given).tool("text", prompt=120_000, read=30_000)
+    for at in range(19):
+        talk.tool("text", prompt=121_000 + 1_000 * at, read=120_000 + 1_000 * at)
+    return talk
+
+
+def test_a_prune_by_the_client_costs_what_is_written_again_and_no_summary():
+    (native,) = pruned(removed=30_000).audited().natives
+    assert (native.kind, native.trigger, native.call, native.served) == ("prune", "auto", 60, 20)
+    assert native.summary_cost == 0
+    assert not native.summary_recorded
+    assert native.rewrite_cost == 90_000 * (6_250 - 500)
+    assert native.saved == 20 * 30_000 * 500
+    assert native.net == native.saved - native.rewrite_cost
+
+
+def test_what_a_prune_removed_is_told_by_the_results_it_cleared_where_it_is_not_recorded():
+    talk = Talk().says().call(prompt=20_000, read=0)
+    talk.tool("word " * 8_000, prompt=30_000, read=20_000).tool("word " * 8_000, prompt=40_000, read=30_000)
+    talk = talk.prunes("t1").tool("text", prompt=30_500, read=20_000)
+    (native,) = talk.audited().natives
+    assert native.saved == pytest.approx(10_000 * 500, rel=0.05)
+
+
+def test_a_prune_does_not_end_what_a_summary_serves_and_is_ended_by_one():
+    talk = compacted(served=5).prunes(removed=1_000).call(prompt=44_000, read=30_000)
+    talk = talk.compacts().call(prompt=20_000, read=16_000)
+    kinds = [(native.kind, native.served) for native in talk.audited().natives]
+    assert kinds == [("summary", 6), ("prune", 1), ("summary", 1)]
+
+
+def test_between_two_calls_a_summary_counts_and_a_prune_beside_it_does_not():
+    talk = growing(Talk(), 60, read=16_000).prunes(removed=5_000).compacts().call(prompt=40_000, read=16_000)
+    (native,) = talk.audited().natives
+    assert native.kind == "summary"
 
 
 def test_a_compaction_serves_until_the_next_one():

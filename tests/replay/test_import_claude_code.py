@@ -141,6 +141,21 @@ def test_a_compaction_is_told_with_its_summary(read):
     assert [said.kind for said in session.messages] == ["", "", "compact_summary", ""]
 
 
+def test_a_microcompaction_is_told_as_a_prune_and_breaks_no_chain(read):
+    lines = ClaudeLines()
+    lines.user("look")
+    lines.tool("m1", "t1")
+    lines.result("t1")
+    told = {"trigger": "auto", "preTokens": 90_000, "tokensSaved": 21_000, "compactedToolIds": ["t1"]}
+    lines.add("system", subtype="microcompact_boundary", microcompactMetadata=told)
+    lines.text("m2", "on we go")
+    (session,) = read(lines)
+    (prune,) = session.compactions
+    assert (prune.kind, prune.index, prune.trigger) == ("prune", 3, "auto")
+    assert (prune.before, prune.removed, prune.cleared) == (90_000, 21_000, ("t1",))
+    assert [said.message.role for said in session.messages] == ["user", "assistant", "user", "assistant"]
+
+
 def test_a_summary_without_a_boundary_is_a_compaction_too(read):
     lines = ClaudeLines()
     lines.user("look")

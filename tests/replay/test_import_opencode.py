@@ -96,6 +96,20 @@ def test_a_compaction_begins_where_the_summary_was_asked_for(way: Way, tmp_path:
     assert [one.kind for one in recording.messages[4:]] == ["compact_summary", "compact_summary", ""]
 
 
+def test_results_whose_output_was_cleared_are_a_prune_for_each_time(way: Way, tmp_path: Path) -> None:
+    storage = Storage()
+    storage.session("ses_1")
+    storage.message("ses_1", "msg_1", "user", text("Read all."))
+    times = {"a": START + 90_000, "b": START + 90_020, "c": START + 300_000}
+    for number, (call, cleared) in enumerate(times.items()):
+        ran = tool(call, time={"start": START + number, "end": START + number + 1, "compacted": cleared})
+        storage.message("ses_1", f"msg_{number + 2}", "assistant", ran, finish(), modelID="m")
+    storage.message("ses_1", "msg_9", "user", text("Go on."), time={"created": START + 100_000})
+    first, second = read(way(storage, tmp_path))["ses_1"].compactions
+    assert (first.kind, first.index, first.cleared, first.before) == ("prune", 7, ("a", "b"), 97)
+    assert (second.kind, second.index, second.cleared) == ("prune", 8, ("c",))
+
+
 def test_a_summary_without_a_request_is_a_compaction_of_older_versions(tmp_path: Path) -> None:
     storage = conversation()
     storage.message("ses_1", "msg_4", "assistant", text("The goal."), summary=True)

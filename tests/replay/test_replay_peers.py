@@ -51,7 +51,7 @@ def test_a_short_session_is_left_alone_but_by_what_counts_items(peer):
     [
         pytest.param("hermes-classic", 100_000, id="half of the window"),
         pytest.param("claude-code", 167_000, id="near the end, with its reserve"),
-        pytest.param("langchain", 100_000, id="a hundred thousand"),
+        pytest.param("langchain", 155_000, id="a hundred thousand by its own count of the messages"),
         pytest.param("openai-server", 180_000, id="where the window ends"),
     ],
 )
@@ -118,3 +118,49 @@ def test_langchain_asks_no_model_unless_trimming_is_off():
 
 def test_the_agents_sdk_compacts_about_as_often_as_measured():
     assert 17 <= len(played("openai-default", turns=53).events) <= 23
+
+
+RESULT_SIZES = (1_900, 8_300, 3_200, 11_500, 1_500, 5_400, 3_900, 3_700)
+TOLERANCE = 0.04
+
+
+def measured_session() -> Course:
+    """Return a session of the shape that PEERS was measured on: 53 requests, some 204,000 tokens, mostly tool results."""
+    each = [
+        Turn(text=80, results=0 if index % 12 == 11 else RESULT_SIZES[index % 8] * 86 // 100, output=75)
+        for index in range(53)
+    ]
+    return Course(name="measured", fixed=500, tail=20_000, turns=tuple(each), uses=())
+
+
+@pytest.mark.parametrize(
+    ("peer", "read", "cost", "breaks"),
+    [
+        pytest.param("langchain", 0.1, 0.80, 1, id="LangChain, defaults"),
+        pytest.param("langchain-untrimmed", 0.1, 0.95, 1, id="LangChain, trim off"),
+        pytest.param("langchain-untrimmed", 0.05, 1.11, 1, id="LangChain, trim off, r 0.05"),
+        pytest.param("langchain-untrimmed", 0.025, 1.26, 1, id="LangChain, trim off, r 0.025"),
+    ],
+)
+def test_a_model_costs_what_was_measured_of_its_peer(peer, read, cost, breaks):
+    never, found = against_never(peer, read)
+    assert found.spent / never.spent == pytest.approx(cost, abs=TOLERANCE)
+    assert len(found.events) == breaks
+
+
+def test_the_agents_sdks_requests_cost_what_was_measured_and_its_compactions_come_on_top():
+    never, found = against_never("openai-default", 0.1)
+    asked = sum(call.asked for call in found.calls) // 1_000
+    assert (found.spent - asked) / never.spent == pytest.approx(0.46, abs=TOLERANCE)
+    assert found.spent / never.spent > 0.7
+    assert len(found.events) == pytest.approx(20, abs=3)
+
+
+def against_never(peer: str, read: float) -> tuple[Played, Played]:
+    session = measured_session()
+    assert sum(turn.whole for turn in session.turns) == pytest.approx(204_000, rel=0.01)
+    sheet = replace(SHEET, read=round(read * SHEET.input), window=400_000)
+    cold = [True] + [False] * (len(session.turns) - 1)
+    policies = (lambda _view: None, PEERS[peer])
+    never, found = (play(session, sheet, policy, cold=cold, believed=cold) for policy in policies)
+    return never, found

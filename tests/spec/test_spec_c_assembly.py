@@ -1,6 +1,7 @@
 """SPEC C: the fourth phase, what is assembled, and how a summary is framed."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ TERMINAL = {"name": "terminal", "input_schema": {"type": "object"}}
 # 4. Assemble
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
 @pytest.mark.parametrize("ending", ["tool loop", "user", "assistant"])
 def test_c4_head_summary_and_tail_stand_in_roles_that_are_legal(opened, loop, told, format, ending) -> None:
     opening = Script(format).system("Be brief.") if format == "openai_chat" else Script(format)
@@ -30,8 +31,12 @@ def test_c4_head_summary_and_tail_stand_in_roles_that_are_legal(opened, loop, to
     session = opened(script, policy="summary-only")
     session.compress()
     request = session.prepare(tools=[TERMINAL])
-    body = request.as_openai() if format == "openai_chat" else request.as_anthropic()
-    assert refusal_of({"model": "claude-opus-4-5", "max_tokens": 9, **body}, format) is None
+    if format == "openai_responses":
+        body: dict[str, Any] = request.as_responses()
+    else:
+        written = request.as_openai() if format == "openai_chat" else request.as_anthropic()
+        body = {"max_tokens": 9, **written}
+    assert refusal_of({"model": "claude-opus-4-5", **body}, format) is None
     assert session.view()[-20:] == told(script)[-20:]
 
 

@@ -46,7 +46,7 @@ def test_every_entry_comes_back_with_every_field(entries):
     assert Ledger().extend(back).view == Ledger().extend(entries).view
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai_chat"])
+@pytest.mark.parametrize("format", ["anthropic", "openai_chat", "openai_responses"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_messages_leave_the_store_in_the_bytes_they_came_in(data, format):

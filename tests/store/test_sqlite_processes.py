@@ -18,14 +18,16 @@ def is_sound(path: Path) -> None:
     connection.close()
 
 
-def test_a_writer_killed_twenty_times_loses_nothing_it_had_committed(tmp_path):
-    survives_kills(f"sqlite:///{tmp_path}/store.db", 20)
+@pytest.mark.parametrize("sync", ["full", "normal"])
+def test_a_writer_killed_twenty_times_loses_nothing_it_had_committed(sync, tmp_path):
+    survives_kills(f"sqlite:///{tmp_path}/store.db?sync={sync}", 20)
     is_sound(tmp_path / "store.db")
 
 
 @pytest.mark.full
-def test_a_writer_killed_five_hundred_times_loses_nothing_it_had_committed(tmp_path):
-    survives_kills(f"sqlite:///{tmp_path}/store.db", 500)
+@pytest.mark.parametrize("sync", ["full", "normal"])
+def test_a_writer_killed_five_hundred_times_loses_nothing_it_had_committed(sync, tmp_path):
+    survives_kills(f"sqlite:///{tmp_path}/store.db?sync={sync}", 500)
     is_sound(tmp_path / "store.db")
 
 

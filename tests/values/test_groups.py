@@ -64,7 +64,7 @@ def test_a_turn_is_what_led_to_an_answer_and_the_answer() -> None:
     assert [(turn.start, turn.stop) for turn in turns(messages)] == [(0, 3), (3, 5), (5, 6)]
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
 def test_either_side_of_every_cut_is_paired(format: Format) -> None:
     @given(transcripts(format=format))
     def check(raws: list[bytes]) -> None:

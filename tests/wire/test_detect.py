@@ -39,6 +39,30 @@ from lowwater.wire.formats import decode_request
         ),
         (b'{"role":"user","content":"a"}', "openai_chat", "lines"),
         (b'\xef\xbb\xbf [{"role":"user","content":"a"}] ', "openai_chat", "array"),
+        (
+            b'[{"role":"developer","content":"a"},{"type":"function_call","call_id":"c","name":"f","arguments":""}]',
+            "openai_responses",
+            "array",
+        ),
+        (b'[{"role":"user","content":[{"type":"input_text","text":"a"}]}]', "openai_responses", "array"),
+        (b'[{"type":"message","role":"user","content":"a"}]', "openai_responses", "array"),
+        (
+            b'[{"type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}]',
+            "openai_chat",
+            "array",
+        ),
+        (
+            b'[{"role":"developer","content":"a"},{"role":"user","content":[{"type":"text","text":"a"}]}]',
+            "openai_chat",
+            "array",
+        ),
+        (b'{"input":"hi","instructions":"s"}', "openai_responses", "request"),
+        (b'{"input":[{"role":"user","content":"a"}]}', "openai_responses", "request"),
+        (
+            b'{"role":"user","content":"a"}\n{"type":"reasoning","id":"r","summary":[]}\n',
+            "openai_responses",
+            "lines",
+        ),
     ],
 )
 def test_format_and_shape_are_told_apart(data: bytes, format: Format, shape: str) -> None:

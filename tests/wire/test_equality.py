@@ -84,3 +84,36 @@ def test_two_users_are_told_apart_by_name() -> None:
         b'{"role":"user","content":"yes","name":"bob"}',
         "openai_chat",
     )
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param(
+            b'{"role":"user","content":"hi"}',
+            b'{"type":"message","role":"user","id":"m","content":[{"type":"input_text","text":"hi",'
+            b'"prompt_cache_breakpoint":{"mode":"explicit"}}]}',
+            id="string or part",
+        ),
+        pytest.param(
+            b'[{"type":"reasoning","id":"r","summary":[],"encrypted_content":"g"},'
+            b'{"type":"function_call","id":"f","call_id":"c","name":"n","arguments":"{\\"a\\":1}","status":"completed"}]',
+            b'[{"type":"reasoning","summary":[],"content":null,"encrypted_content":"g"},'
+            b'{"type":"function_call","call_id":"c","name":"n","arguments":"{ \\"a\\" : 1}"}]',
+            id="ids, status, spelling of arguments",
+        ),
+        pytest.param(
+            b'{"type":"function_call_output","call_id":"c","output":"r"}',
+            b'{"type":"function_call_output","id":"o","call_id":"c","output":[{"type":"input_text","text":"r"}]}',
+            id="output as string or part",
+        ),
+        pytest.param(
+            b'{"role":"assistant","content":"hi"}',
+            b'{"type":"message","id":"m","status":"completed","role":"assistant","content":'
+            b'[{"type":"output_text","text":"hi","annotations":[],"logprobs":[]}]}',
+            id="an answer as a client writes it",
+        ),
+    ],
+)
+def test_items_written_anew_are_equal(a: bytes, b: bytes) -> None:
+    assert same(a, b, "openai_responses")

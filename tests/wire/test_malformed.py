@@ -31,6 +31,19 @@ from lowwater.wire.formats import decode_messages, decode_request, raw_messages
             "function: object missing",
         ),
         ("openai_chat", b'"x"', "expected object, got str"),
+        ("openai_responses", b'{"role":"tool","content":"x"}', "unknown role 'tool'"),
+        ("openai_responses", b'{"content":"x"}', "neither a type nor a role"),
+        ("openai_responses", b'{"role":"user"}', "a message has no content"),
+        ("openai_responses", b'{"role":"user","content":[{"text":"x"}]}', "a content part has no type"),
+        (
+            "openai_responses",
+            b'{"role":"user","content":[{"type":"input_text"}]}',
+            "missing required field text",
+        ),
+        ("openai_responses", b'{"type":"function_call","call_id":"c"}', "missing required field name"),
+        ("openai_responses", b'{"type":"reasoning","summary":7}', "summary: expected array | null, got int"),
+        ("openai_responses", b'{"type":""}', "an empty type"),
+        ("openai_responses", b'"x"', "expected object, got str"),
         ("anthropic", b'{"role":"tool","content":"x"}', "unknown role 'tool'"),
         ("anthropic", b'{"role":"user","content":null}', "content: expected str | array, got null"),
         ("anthropic", b'{"role":"user"}', "missing required field content"),
@@ -171,7 +184,7 @@ NEAR_MISS = st.recursive(
 )
 def test_fuzzed_json_is_read_or_refused_in_one_sentence(value: object) -> None:
     data = json.dumps(value).encode()
-    for format in (None, "openai_chat", "anthropic"):
+    for format in (None, "openai_chat", "anthropic", "openai_responses"):
         try:
             conversation = decode_conversation(data, format)
         except BadInput as error:

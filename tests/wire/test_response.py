@@ -1,4 +1,4 @@
-"""Whole answers as both APIs give them: what the call cost, what was billed beside it, why the cache was missed."""
+"""Whole answers as the APIs give them: what the call cost, what was billed beside it, why the cache was missed."""
 
 import json
 from typing import Any
@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from anthropic.types.beta import BetaMessage
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 
 from lowwater.economics.bill import cost_of, cost_of_all
+from lowwater.errors import BadInput
 from lowwater.values.model import CacheRules, Cliff, Marks, Model, Prices
 from lowwater.values.usage import Usage, together
+from lowwater.wire.formats import encode_messages
 from lowwater.wire.response import decode_response
 
 CACHE = CacheRules(matching=Marks(max_marks=4))
@@ -90,6 +93,41 @@ COMPLETION: dict[str, Any] = {
     "system_fingerprint": None,
 }
 
+RESPONSE: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1_790_000_000,
+    "model": "gpt-5.6-2026-07-01",
+    "status": "completed",
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
+        },
+    ],
+    "usage": {
+        "input_tokens": 12_033,
+        "input_tokens_details": {"cached_tokens": 11_904, "cache_write_tokens": 100},
+        "output_tokens": 420,
+        "output_tokens_details": {"reasoning_tokens": 320},
+        "total_tokens": 12_453,
+    },
+    "service_tier": "default",
+}
+
 
 def decoded(body: dict[str, Any], **fields: object) -> Any:
     return decode_response(json.dumps({**body, **fields}).encode())
@@ -121,12 +159,39 @@ def test_a_chat_completion_is_one_call() -> None:
     assert cost_of_all(response.calls, STEEP) == 87_000 + 3_571_200 + 375_000 + 6_300_000
 
 
+def test_a_response_is_one_call_and_its_items_one_message() -> None:
+    response = decoded(RESPONSE)
+    assert response.usage == Usage(uncached=29, cache_read=11_904, cache_write=100, output=420)
+    assert (response.calls, response.prompt, response.list_price) == ((response.usage,), 12_033, True)
+    assert (response.message.role, response.message.text, response.stop) == (
+        "assistant",
+        "Done.",
+        "completed",
+    )
+    assert [part.kind for part in response.message.parts] == ["thinking", "text"]
+    assert [json.loads(raw) for raw in encode_messages([response.message], "openai_responses")] == RESPONSE[
+        "output"
+    ]
+
+
+def test_a_response_that_was_cut_says_why_and_one_that_failed_is_none() -> None:
+    cut = decoded(RESPONSE, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    assert cut.stop == "max_output_tokens"
+    empty = decoded(RESPONSE, output=[])
+    assert (empty.message.parts, encode_messages([empty.message], "openai_responses")) == ((), [])
+    with pytest.raises(BadInput, match="the response failed, there is nothing to record: Sorry"):
+        decoded(RESPONSE, status="failed", error={"code": "server_error", "message": "Sorry"})
+
+
+@pytest.mark.parametrize("body", [COMPLETION, RESPONSE], ids=["openai_chat", "openai_responses"])
 @pytest.mark.parametrize("tier", ["flex", "priority"])
-def test_a_chat_completion_at_another_tier_has_no_list_price(tier: str) -> None:
-    assert not decoded(COMPLETION, service_tier=tier).list_price
+def test_an_answer_at_another_tier_has_no_list_price(body: dict[str, Any], tier: str) -> None:
+    assert not decoded(body, service_tier=tier).list_price
 
 
-@pytest.mark.parametrize("body", [MESSAGE, COMPLETION], ids=["anthropic", "openai_chat"])
+@pytest.mark.parametrize(
+    "body", [MESSAGE, COMPLETION, RESPONSE], ids=["anthropic", "openai_chat", "openai_responses"]
+)
 def test_without_usage_nothing_is_known_to_be_billed(body: dict[str, Any]) -> None:
     response = decoded(body, usage=None)
     assert (response.usage, response.calls, response.prompt) == (None, (), 0)
@@ -179,6 +244,7 @@ def test_why_anthropic_missed_its_cache(diagnostics: object, reason: str) -> Non
 )
 def test_why_openai_missed_its_cache(diagnostics: object, reason: str) -> None:
     assert decoded(COMPLETION, prompt_cache_diagnostics=diagnostics).miss_reason == reason
+    assert decoded(RESPONSE, prompt_cache_diagnostics=diagnostics).miss_reason == reason
 
 
 def test_an_answer_without_diagnostics_names_no_reason() -> None:
@@ -188,3 +254,4 @@ def test_an_answer_without_diagnostics_names_no_reason() -> None:
 def test_the_shapes_are_those_of_the_official_sdks() -> None:
     assert BetaMessage.model_validate(MESSAGE).usage.cache_read_input_tokens == 21_000
     assert ChatCompletion.model_validate(COMPLETION).choices[0].message.content == "Done."
+    assert Response.model_validate(RESPONSE).output_text == "Done."

@@ -13,10 +13,11 @@ from lowwater.wire.formats import (
     decode_request,
     encode_messages,
     encode_request,
+    messages_in,
     with_messages,
 )
 
-FORMATS: list[Format] = ["openai_chat", "anthropic"]
+FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -34,10 +35,11 @@ def test_a_rebuilt_message_says_the_same_and_keeps_unknown_fields(format: Format
 
     @given(transcripts(format=format))
     def check(raws: list[bytes]) -> None:
-        for message, raw in zip(decode_messages(raws, format), raws, strict=True):
-            [rebuilt] = encode_messages([message.with_parts(message.parts)], format)
-            assert decode_messages([rebuilt], format) == [message]
-            assert _unknown(json.loads(rebuilt)) == _unknown(json.loads(raw))
+        for message, raw in zip(decode_messages(raws, format), messages_in(raws, format), strict=True):
+            rebuilt = encode_messages([message.with_parts(message.parts)], format)
+            assert decode_messages(rebuilt, format) == [message]
+            [joined] = messages_in(rebuilt, format)
+            assert _unknown(json.loads(joined)) == _unknown(json.loads(raw))
 
     check()
 
@@ -111,9 +113,12 @@ def _unknown(value: object) -> object:
         "file_data",
         "filename",
         "reasoning_content",
+        "output",
+        "call_id",
     }
     if isinstance(value, dict):
-        deeper = {key: _unknown(item) for key, item in value.items() if key in {"content", "tool_calls"}}
+        nested = {"content", "tool_calls", "output"}
+        deeper = {key: _unknown(item) for key, item in value.items() if key in nested}
         unknown = {key: item for key, item in value.items() if key not in known}
         return unknown | {key: found for key, found in deeper.items() if found}
     return [found for item in value if (found := _unknown(item))] if isinstance(value, list) else None
@@ -145,10 +150,31 @@ ANTHROPIC_REQUEST = b"""{"model":"claude-opus-5-5","max_tokens":8000, "betas":["
        "cache_control":{"type":"ephemeral","ttl":"1h"}},
       {"type":"text","text":"and?","citations":null}]}]}"""
 
+RESPONSES_REQUEST = b"""{"model":"gpt-6", "store":false, "include":["reasoning.encrypted_content"],
+  "instructions":"Be careful.", "prompt_cache_key":"k", "max_output_tokens": 8000, "x_new": [1e5, 2.50],
+  "input":[
+    {"role":"developer","content":"Be brief."},
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"go", "note":"\\u00e9"},
+      {"type":"hologram","beam":3}], "future": 2.50},
+    {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA","x":1e5},
+    {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}},
+    {"type":"message","id":"msg_1","role":"assistant","phase":"commentary",
+      "content":[{"type":"output_text","text":"Looking.","annotations":[],"logprobs":[]}]},
+    {"type":"function_call","id":"fc_1","call_id":"c1","name":"ls","arguments":"{\\"p\\": 1.0}","status":"completed"},
+    {"type":"custom_tool_call","id":"ctc_1","call_id":"c2","name":"patch","input":"*** Begin"},
+    {"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a.txt"},{"type":"x","y":1}]},
+    {"type":"custom_tool_call_output", "call_id":"c2","output":"done","status":"completed"},
+    {"type":"something_new", "n": 1.0}],
+  "tools":[{"type":"function","name":"ls","parameters":{"type":"object"}},{"type":"web_search"}]}"""
+
 BODIES = pytest.mark.parametrize(
     ("body", "format"),
-    [(CHAT_REQUEST, "openai_chat"), (ANTHROPIC_REQUEST, "anthropic")],
-    ids=["openai_chat", "anthropic"],
+    [
+        (CHAT_REQUEST, "openai_chat"),
+        (ANTHROPIC_REQUEST, "anthropic"),
+        (RESPONSES_REQUEST, "openai_responses"),
+    ],
+    ids=["openai_chat", "anthropic", "openai_responses"],
 )
 
 
@@ -164,11 +190,11 @@ def test_dropping_one_message_leaves_every_other_byte(body: bytes, format: Forma
     request = decode_request(body)
     sent = encode_request(with_messages(request, request.messages[:-1]))
     expected = json.loads(body)
-    del expected["messages"][-1]
+    del expected["input" if format == "openai_responses" else "messages"][-1]
     assert json.loads(sent) == expected
-    for message in request.messages[:-1]:
-        assert message.wire is not None
-        assert message.wire.raw in sent
+    for raw in encode_messages(request.messages[:-1], format):
+        assert raw in sent
+        assert raw in body
 
 
 def test_the_parts_of_an_anthropic_message_are_named() -> None:
@@ -188,6 +214,35 @@ def test_the_parts_of_a_chat_message_are_named() -> None:
     assert thought == Thinking(text="hm")
     assert call == ToolCall(id="c1", name="ls", arguments='{"p":"."}')
     assert request.messages[3].results[0].text == "a.txt"
+
+
+def test_the_items_of_an_answer_are_one_message() -> None:
+    request = decode_request(RESPONSES_REQUEST)
+    assert [message.role for message in request.messages] == [
+        "developer",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
+    thought, search, said, call, custom = request.messages[2].parts
+    assert thought == Thinking(text="", signature="gAAA", redacted=True)
+    assert isinstance(search, Opaque)
+    assert said == Text(text="Looking.")
+    assert call == ToolCall(id="c1", name="ls", arguments='{"p":1.0}')
+    assert custom == ToolCall(id="c2", name="patch", arguments="*** Begin")
+    assert request.messages[3].results[0].text == "a.txt"
+    assert (request.system, request.model, request.max_tokens) == (b'"Be careful."', "gpt-6", 8_000)
+
+
+def test_a_text_instead_of_items_is_what_the_user_says() -> None:
+    body = b'{"model":"gpt-6","input" : "H\\u00e9llo"}'
+    request = decode_request(body)
+    assert [(message.role, message.text) for message in request.messages] == [("user", "Héllo")]
+    assert encode_request(request) == body
+    changed = json.loads(encode_request(with_messages(request, [*request.messages, *request.messages])))
+    assert changed["input"] == [{"role": "user", "content": "Héllo"}] * 2
 
 
 def test_what_has_no_form_in_the_other_format_leaves_a_note_and_keeps_the_order() -> None:

@@ -16,6 +16,8 @@ CHAT = {
     "type": "function",
     "function": {"name": "read", "description": "Reads a file.", "parameters": SCHEMA},
 }
+FLAT = {"type": "function", "name": "read", "description": "Reads a file.", "parameters": SCHEMA}
+FREE = {"type": "custom", "name": "free"}
 SERVER = {"type": "web_search_20260101", "name": "web_search"}
 
 
@@ -32,8 +34,33 @@ SERVER = {"type": "web_search_20260101", "name": "web_search"}
         ),
         ([{**CLAUDE, "cache_control": {"type": "ephemeral"}}], "openai_chat", [CHAT]),
         ([{"type": "custom", "custom": {"name": "free"}}], "anthropic", []),
+        ([CHAT, {"type": "custom", "custom": {"name": "free"}}], "openai_responses", [FLAT, FREE]),
+        ([CLAUDE, SERVER], "openai_responses", [FLAT]),
+        ([FLAT, FREE, {"type": "web_search"}], "anthropic", [CLAUDE]),
+        (
+            [FLAT, FREE, {"type": "web_search"}],
+            "openai_chat",
+            [CHAT, {"type": "custom", "custom": {"name": "free"}}],
+        ),
+        (
+            [{"type": "function", "name": "now"}],
+            "openai_chat",
+            [{"type": "function", "function": {"name": "now"}}],
+        ),
     ],
-    ids=["to chat", "to messages", "server tool", "no arguments", "mark", "custom"],
+    ids=[
+        "to chat",
+        "to messages",
+        "server tool",
+        "no arguments",
+        "mark",
+        "custom",
+        "chat to responses",
+        "messages to responses",
+        "responses to messages",
+        "responses to chat",
+        "no arguments, responses",
+    ],
 )
 def test_tools_cross_to_the_other_format(tools: list[Any], format: Format, expected: list[Any]) -> None:
     assert json.loads(tools_as(json.dumps(tools).encode(), format)) == expected
@@ -41,8 +68,13 @@ def test_tools_cross_to_the_other_format(tools: list[Any], format: Format, expec
 
 @pytest.mark.parametrize(
     ("tools", "format"),
-    [([CLAUDE, SERVER], "anthropic"), ([CHAT], "openai_chat"), ([], "anthropic")],
-    ids=["messages", "chat", "none"],
+    [
+        ([CLAUDE, SERVER], "anthropic"),
+        ([CHAT], "openai_chat"),
+        ([FLAT, FREE, {"type": "web_search"}, {"type": "mcp", "server_label": "x"}], "openai_responses"),
+        ([], "anthropic"),
+    ],
+    ids=["messages", "chat", "responses", "none"],
 )
 def test_tools_of_the_same_format_stay_byte_for_byte(tools: list[Any], format: Format) -> None:
     spelled = json.dumps(tools, indent=3).encode()

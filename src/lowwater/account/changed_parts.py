@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from lowwater.values.native_block import said_in
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 from lowwater.values.view import Item, Summary, parts_of
 
@@ -49,7 +50,7 @@ def _shown(item: Item) -> dict[tuple[int, ...], AnyPart]:
 
 
 def _summaries(items: Iterable[Item]) -> str:
-    return "\n\n".join(item.message.text for item in items if isinstance(item, Summary))
+    return "\n\n".join(said_in(item.message) for item in items if isinstance(item, Summary))
 
 
 def _what(part: AnyPart, path: tuple[int, ...]) -> str:

@@ -16,7 +16,12 @@ from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import FORGETFUL
 
-FORMATS: dict[str, Format | None] = {"auto": None, "openai": "openai_chat", "anthropic": "anthropic"}
+FORMATS: dict[str, Format | None] = {
+    "auto": None,
+    "openai": "openai_chat",
+    "responses": "openai_responses",
+    "anthropic": "anthropic",
+}
 DEFAULT_MODEL = "claude-opus-5-5"
 ASSUMED_MODEL = f"The file names no model: {DEFAULT_MODEL} is assumed, --model names another."
 
@@ -27,7 +32,7 @@ def open_conversation(file: str, format: str) -> Conversation:
     The log of an agent is read as well: what its longest session held, without what its own compactions left.
     """
     if format not in FORMATS:
-        raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai or anthropic")
+        raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai, responses or anthropic")
     try:
         return decode_conversation(read_file(file), FORMATS[format])
     except BadInput as error:

@@ -25,7 +25,7 @@ def explain(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
     ] = "",
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai or anthropic.")] = "auto",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
     *,
     settings: Resolved,

@@ -59,7 +59,7 @@ def run(
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
-    upstream = upstream_in(os.environ)
+    upstream = upstream_in(os.environ, client_of(command))
     options = Options(
         anthropic_upstream=upstream.anthropic,
         openai_upstream=upstream.openai,

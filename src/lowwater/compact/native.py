@@ -1,41 +1,73 @@
 """`native`: a provider's own compaction block stands for everything before it, and is kept byte for byte.
 
-Anthropic returns such a block in an answer (`compact_20260112`, `compaction`); it is opaque here, may be signed, and leaves
-as it came. The provider shows its model nothing that stands before the newest one, so neither need the view: what it
-stands for is a summary's sources like any other, and stays in the ledger.
+Anthropic gives such a block in two ways. Asked for on demand (`compaction`), it comes alone and signed, goes first in every
+later request, and what follows it must be what followed the messages it stands for. In an answer (`compact_20260112`) it
+comes unasked. Either is opaque here and leaves as it came; what it stands for is a summary's sources like any other, and
+stays in the ledger.
 """
 
 from collections.abc import Sequence
 
-import msgspec
-from msgspec import Struct
-
 from lowwater.compact.making import Making
-from lowwater.compact.spans import offer_span, replace_span
+from lowwater.compact.spans import around, offer_span, replace_span
+from lowwater.compact.zones import Zones
 from lowwater.values.groups import Span
 from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Opaque
+from lowwater.values.native_block import block_in, message_with, newest_block, read_block, said_in
 from lowwater.values.proposal import Proposal
 from lowwater.values.view import Item, Summary
 
 NAME = "native"
+AS_TEXT = "native_as_text"
 NOTE = "The provider compacted these messages itself: the block that follows stands for them."
+_INSTRUCTIONS = frozenset({"system", "developer"})
 
 
-class _Block(Struct):
-    content: str | None = None
-    encrypted_content: str | None = None
-    signature: str | None = None
+def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Proposal | None:
+    """Offer to have the provider compact everything before the tail into a block of about `block_tokens`; one call.
 
-
-def propose(items: Sequence[Item], *, block_tokens: int) -> Proposal | None:
-    """Offer to have the provider compact the whole conversation into a block of about `block_tokens`; one call.
-
-    Only for a model whose provider does that; a conversation that ends with such a block has nothing to offer.
+    The protected start goes into the block too, for nothing may stand before it. Only for a model whose provider does
+    that, and not where a block that came unasked stands among the messages.
     """
-    if not items or newest_block([items[-1].message]) is not None:
+    cut = _cut(items, zones)
+    if cut is None or newest_block([item.message for item in items[:cut] if not _is_own(item)]) is not None:
         return None
-    return offer_span(NAME, items, Span(start=0, stop=len(items)), block_tokens)
+    return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
+
+
+def put_block(items: Sequence[Item], span: Span, block: bytes, making: Making) -> list[Item]:
+    """Return the items with the provider's block in place of the span, which begins with the first item.
+
+    Where no user message follows, the newest one stands right behind the block, as behind any other summary.
+    """
+    assert span.start == 0, "nothing may stand before a signed block"
+    beside, message = around(items, span, making), message_with(block)
+    stands = Summary(message=message, tokens=making.size(message), sources=beside.sources, depth=1)
+    return [stands, *beside.behind]
+
+
+def own_block(items: Sequence[Item]) -> Summary | None:
+    """Return the block that was asked for and stands first in a view, if there is one."""
+    first = items[0] if items else None
+    return first if isinstance(first, Summary) and _is_own(first) else None
+
+
+def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
+    """Return whether behind the block in `after` stands just what stood at the end of `before`, untouched.
+
+    Then thinking in it is as good as before: its provider knows what its own block stands for.
+    """
+    kept = len(after) - 1
+    return kept < len(before) and all(
+        new is old for new, old in zip(after[1:], before[len(before) - kept :], strict=True)
+    )
+
+
+def as_text(items: Sequence[Item], making: Making) -> list[Item]:
+    """Return the items with what the block at their start says as plain text in its place: for a model that reads no block."""
+    own = own_block(items)
+    assert own is not None
+    return replace_span(items, Span(start=0, stop=1), said_in(own.message), making, depth=own.depth)
 
 
 def absorb(items: Sequence[Item], making: Making) -> list[Item] | None:
@@ -51,38 +83,43 @@ def absorb(items: Sequence[Item], making: Making) -> list[Item] | None:
     return kept if _tokens(kept) < _tokens(items) else None
 
 
-def _is_absorbed(before: Sequence[Item]) -> bool:
-    """Return whether all that stands before a block was put there for it, or there is nothing."""
-    noted = any(isinstance(item, Summary) and NOTE in item.message.text for item in before)
-    users = [item for item in before if not isinstance(item, Summary)]
-    return not users or (noted and len(users) == 1 and users[0].message.role == "user")
-
-
-def newest_block(messages: Sequence[Message]) -> int | None:
-    """Return the index of the newest message with a compaction block; one that failed stands for nothing."""
-    for at in range(len(messages) - 1, -1, -1):
-        if any(_read(part) is not None for part in messages[at].parts):
-            return at
-    return None
-
-
 def sent_from(messages: Sequence[Message]) -> int:
     """Return the index of the first message to send: a signed block that came alone goes first, in place of the rest."""
     at = newest_block(messages)
     if at is None or len(messages[at].parts) > 1:
         return 0
-    block = _read(messages[at].parts[0])
+    block = read_block(messages[at].parts[0])
     return at if block is not None and block.signature else 0
 
 
-def _read(part: AnyPart) -> _Block | None:
-    if not isinstance(part, Opaque) or part.block != "compaction":
-        return None
-    try:
-        block = msgspec.json.decode(part.body, type=_Block)
-    except msgspec.ValidationError:
-        return None
-    return block if block.content or block.encrypted_content else None
+def _cut(items: Sequence[Item], zones: Zones) -> int | None:
+    """Return the last legal cut before the tail behind which another role speaks; None if there is none.
+
+    Anthropic joins neighbours of one role into one message, and thinking behind a block that ends inside of one would not
+    be where it was thought.
+    """
+    fitting = (
+        cut
+        for cut in reversed(zones.cuts)
+        if 0 < cut <= zones.tail and cut < len(items) and _may_follow(items[cut - 1], items[cut])
+    )
+    return next(fitting, None)
+
+
+def _may_follow(last: Item, first: Item) -> bool:
+    roles = {last.message.role == "assistant", first.message.role == "assistant"}
+    return len(roles) == 2 and first.message.role not in _INSTRUCTIONS
+
+
+def _is_own(item: Item) -> bool:
+    return isinstance(item, Summary) and bool(block_in(item.message))
+
+
+def _is_absorbed(before: Sequence[Item]) -> bool:
+    """Return whether all that stands before a block was put there for it, or there is nothing."""
+    noted = any(isinstance(item, Summary) and NOTE in item.message.text for item in before)
+    users = [item for item in before if not isinstance(item, Summary)]
+    return not users or (noted and len(users) == 1 and users[0].message.role == "user")
 
 
 def _tokens(items: Sequence[Item]) -> int:

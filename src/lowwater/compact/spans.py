@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from lowwater.compact.making import Making, edit
 from lowwater.compact.summary import frame, unframe
 from lowwater.compact.summary.framing import index_in
@@ -11,6 +13,7 @@ from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
 from lowwater.values.groups import Span
 from lowwater.values.message import Message, Role
+from lowwater.values.native_block import said_in
 from lowwater.values.parts import Text, ToolResult
 from lowwater.values.proposal import Proposal
 from lowwater.values.summaries import SummaryRequest
@@ -51,7 +54,7 @@ def request_for(
     replaced = items[span.start : span.stop]
     for item in replaced:
         if isinstance(item, Summary) or is_framed(item.message):
-            previous.append(unframe(item.message.text))
+            previous.append(unframe(said_in(item.message)))
         else:
             messages.append(_original(item))
             numbers.append(item.number)
@@ -68,6 +71,27 @@ def request_for(
     )
 
 
+class Around(Struct, frozen=True, kw_only=True):
+    """What stands around a span once something else stands in its place."""
+
+    behind: tuple[Item, ...]
+    sources: tuple[Numbers, ...]
+    """The messages of the span that stand nowhere else in the view."""
+    repeats: bool
+    """Whether the newest user message is the first behind it because no other would follow."""
+
+
+def around(items: Sequence[Item], span: Span, making: Making) -> Around:
+    """Return what follows a span that is replaced, and what its replacement stands for."""
+    repeated = _repeated(items, span)
+    behind = list(items[span.stop :])
+    if repeated is not None:
+        behind.insert(0, _alone(repeated, making))
+    beside = _numbers([*items[: span.start], *behind])
+    sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(beside))
+    return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
+
+
 def replace_span(
     items: Sequence[Item], span: Span, text: str, making: Making, *, depth: int = 1
 ) -> list[Item]:
@@ -77,18 +101,15 @@ def replace_span(
     span, the summary's sources are those that stand nowhere else in the view. A model that can recall finds an index of
     their tool results behind the summary.
     """
-    repeated = _repeated(items, span)
-    behind = list(items[span.stop :])
-    if repeated is not None:
-        behind.insert(0, _alone(repeated, making))
+    beside = around(items, span, making)
     ahead, replaced = items[: span.start], items[span.start : span.stop]
-    sources = _ranges(set(_numbers(replaced)).difference(_numbers([*ahead, *behind])))
+    behind, sources = beside.behind, beside.sources
     role = _role(ahead, behind)
 
     def with_index(index: str) -> Summary:
         framed = frame(
             text,
-            user_follows=repeated is None,
+            user_follows=not beside.repeats,
             recall=making.offers_recall,
             sources=sources,
             redact=making.redact,

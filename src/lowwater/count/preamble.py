@@ -4,10 +4,14 @@ Neither is in the recorded sessions, so these figures are the providers' publish
 calibration's hidden part, which the first reported usage settles.
 """
 
+from typing import Literal, TypeVar
+
 import msgspec
 from msgspec import Raw, Struct
 
 from lowwater.ports import Tokenizer
+
+T = TypeVar("T")
 
 CLAUDE_TOOL_PROMPT = 346
 """The instructions for tool use that Anthropic adds once to a request with tools."""
@@ -45,10 +49,14 @@ class _Tool(Struct):
     function: _Function
 
 
+class _Flat(_Function, kw_only=True):
+    type: Literal["function"]
+
+
 def count_preamble(system: bytes, tools: bytes, tokenizer: Tokenizer) -> int:
     """Return how many tokens system prompt and tools are, given as JSON bytes, empty where there are none.
 
-    Functions of the chat format count by OpenAI's arithmetic, every other tool by its JSON text. Bytes of an unexpected
+    Functions of OpenAI's formats count by OpenAI's arithmetic, every other tool by its JSON text. Bytes of an unexpected
     shape count as the text they are.
     """
     return _count_system(system, tokenizer) + _count_tools(tools, tokenizer)
@@ -105,9 +113,14 @@ def _count_tools(tools: bytes, tokenizer: Tokenizer) -> int:
 
 
 def _function(tool: bytes) -> _Function | None:
-    """Return the function a chat tool declares, or None for a tool of another format or with an unusual schema."""
+    """Return the function a chat or Responses tool declares, or None for another tool or one with an unusual schema."""
+    nested = _declared(tool, _Tool)
+    return nested.function if nested is not None else _declared(tool, _Flat)
+
+
+def _declared(tool: bytes, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(tool, type=_Tool).function
+        return msgspec.json.decode(tool, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return None
 

@@ -20,6 +20,7 @@ _STEPS = {
     "shorten": "Shorten long tool outputs to their beginning, end and error lines",
     "summarize": "Replace the messages between the protected start and end by one summary",
     "summarize_all": "Replace everything but the protected start and the newest exchange by one summary",
+    "native": "Have the provider compact everything before the protected end itself, into a signed block that goes first",
     "leaf": "Replace the oldest messages that were never summarised by a summary",
     "condense": "Merge several summaries into one",
 }

@@ -50,7 +50,9 @@ def _told(bargain: Bargain, market: Market) -> list[str]:
 def _named(bargain: Bargain) -> str:
     replaced = [_NAMES[step.mechanism] for step in bargain.plan if step.mechanism in _NAMES]
     steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
-    if any(step.span is not None for step in bargain.plan):
+    if any(step.mechanism == "native" for step in bargain.plan):
+        steps.insert(0, "the provider's own compaction of the older messages")
+    elif any(step.span is not None for step in bargain.plan):
         steps.insert(0, "a summary of the older messages")
     return " and ".join(steps) or "nothing"
 

@@ -35,6 +35,7 @@ Code = Literal[
     "byte-limit",
     "cliff",
     "rent-paid",
+    "waiting-in-vain",
     "free-now",
     "summary-due",
     "prune-suffices",

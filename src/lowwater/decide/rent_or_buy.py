@@ -1,7 +1,8 @@
 """The policy `rent-or-buy`: a rewrite is bought when the rent paid for what it removes has reached its price (ECONOMICS).
 
 Every call over a warm cache pays rent for the tokens a plan would remove. Removing them breaks the cache behind the
-first change, which has a price now; on a cold call it is small or below zero, so the same rule buys there.
+first change, which has a price now; on a cold call it is small or below zero, so the same rule buys there. Where waiting
+on is worth less than it costs (`economics.outlook`), it is bought before the rent has reached the price.
 """
 
 from lowwater.decide.money import money
@@ -38,8 +39,12 @@ def rent_or_buy(now: Situation, settings: Settings) -> Decision:
 
 
 def _buy(now: Situation, market: Market, best: Bargain) -> Compact:
+    facts = _facts(now, market, best)
+    if best.rent >= best.price > 0:
+        return Compact(proposals=best.plan, because=because("rent-paid", **facts))
     if best.price > 0:
-        return Compact(proposals=best.plan, because=because("rent-paid", **_facts(now, market, best)))
+        saves = money(best.saves, market.currency)
+        return Compact(proposals=best.plan, because=because("waiting-in-vain", **facts, saves=saves))
     reason = because(
         "free-now",
         prompt=now.prompt,

@@ -57,6 +57,8 @@ SENTENCES: dict[Code, str] = {
     "prices; compacting it should leave {expected}.",
     "rent-paid": "Carrying {removes} of {prompt} tokens has cost {rent} so far, no less than the {price} that removing them "
     "costs now (the cache is {warm}), so they go.",
+    "waiting-in-vain": "Removing {removes} of {prompt} tokens costs {price} now (the cache is {warm}), and carrying them on "
+    "costs {saves} at each call, more than waiting can be expected to save, so they go; so far they have cost {rent}.",
     "free-now": "With {removes} of {prompt} tokens removed the next call is {gain} cheaper at once (the cache is {warm}), "
     "what may be lost included, so they go.",
     "summary-due": f"{_DUE}; a summary of the older messages should leave {{expected}}.",

@@ -1,7 +1,8 @@
 """Rent or buy: carrying removable tokens costs rent at every call, removing them costs a price once.
 
 A message pays rent from the moment it left the tail. An offer is due when the rent already paid on what it would remove
-has reached its price (ECONOMICS, "The online rule"). What was bought is gone, so it stops paying by itself.
+has reached its price (ECONOMICS, "The online rule"), or before that if waiting on is worth less than it costs (`outlook`).
+What was bought is gone, so it stops paying by itself.
 """
 
 from bisect import bisect_left
@@ -68,12 +69,14 @@ class Offer(Struct, frozen=True, kw_only=True):
     rent: int
     price: int
     after: int
-    """What the view it leaves costs to read at one call: the resulting cost."""
+    """The resulting cost: its price, and the view it leaves read at as many calls as are expected."""
+    is_ripe: bool = False
+    """Waiting on is worth less than it costs."""
 
     @property
     def is_due(self) -> bool:
-        """The rent has reached the price."""
-        return self.rent >= self.price
+        """The rent has reached the price, or it would be in vain to wait for that."""
+        return self.is_ripe or self.rent >= self.price
 
     @property
     def surplus(self) -> int:

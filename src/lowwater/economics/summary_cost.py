@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lowwater.economics.bill import cost_of
+from lowwater.values.layout import Lifetime
 from lowwater.values.model import Model
 from lowwater.values.usage import Usage
 
@@ -25,8 +26,9 @@ class SummaryWork(Struct, frozen=True, kw_only=True):
 class SummaryCall(Struct, frozen=True, kw_only=True):
     """One way to get a summary written."""
 
-    how: Literal["riding", "cold", "other"]
-    """After the same request with its prefix cached, after the same request with nothing cached, or elsewhere."""
+    how: Literal["riding", "cold", "other", "native"]
+    """After the same request with its prefix cached, after the same request with nothing cached, elsewhere, or by the
+    provider itself over the beginning of the request."""
     model: str
     usage: Usage
     cost: int | None
@@ -52,6 +54,29 @@ def summary_calls(
         cost = cost_of(alone, other, at)
         calls.append(SummaryCall(how="other", model=other.name, usage=alone, cost=cost))
     return calls
+
+
+def native_call(
+    work: SummaryWork, model: Model, *, lifetime: Lifetime = "short", at: float | None = None
+) -> SummaryCall | None:
+    """Return what it takes to have the provider compact the first `prompt` tokens itself; None if they do not fit its window.
+
+    The request ends where the block is to end, with a mark there to read by: what the cache does not hold yet is written.
+    Where it holds nothing, the request has no mark. The provider bills it as a call of its own (`usage.iterations`).
+    """
+    fresh = max(0, work.prompt - work.hit)
+    used = Usage(uncached=fresh + work.instruction, output=work.summary)
+    if work.hit:
+        used = Usage(
+            cache_read=work.hit,
+            cache_write=0 if lifetime == "long" else fresh,
+            cache_write_long=fresh if lifetime == "long" else 0,
+            uncached=work.instruction,
+            output=work.summary,
+        )
+    if not _fits(used, model):
+        return None
+    return SummaryCall(how="native", model=model.name, usage=used, cost=cost_of(used, model, at))
 
 
 def cheapest_summary(

@@ -91,7 +91,7 @@ def _called(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -
 def _checked(answer: object) -> Outcome:
     """Return the answer if it is one: a summarizer may return anything."""
     match answer:
-        case Written(text=str(), by=str(), model=str(), usage=Usage() | None) | Failure():
+        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None) | Failure():
             return answer
         case Coroutine():
             answer.close()

@@ -9,9 +9,11 @@ from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
 from lowwater.engine.accounting import priced
 from lowwater.engine.billing import cost_of_summaries
+from lowwater.engine.ladder import Standing
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State, Totals
+from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind
 from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact, Fact, Reason
 from lowwater.values.entries import Compacted, PreambleChanged
@@ -41,6 +43,8 @@ class _Outcome(Struct, frozen=True, kw_only=True):
     preamble_tokens: int
     first_changed: int
     noted: bool
+    unbound: int | None
+    """Thinking in messages with a higher number is left in although its model refuses it: the provider drops it."""
 
 
 def commit(
@@ -50,7 +54,7 @@ def commit(
     now = replace(now, past=_after_summaries(now.past, result))
     state = replace(
         state,
-        standing=state.standing.at(now.at).after(low=result.low, now=now.at),
+        standing=_standing(state, result, now.at),
         decision=decision,
         rejected=result.rejected,
     )
@@ -81,8 +85,14 @@ def commit(
         bought=_more(state.bought, event),
         last=event,
         noted=outcome.noted,
+        unbound=outcome.unbound,
     )
     return Acted(state=committed, events=(event,))
+
+
+def _standing(state: State, result: Result, at: float) -> Standing:
+    standing = state.standing.at(at).after(low=result.low, now=at)
+    return replace(standing, no_block_since=at) if result.no_block else standing
 
 
 def _more(bought: int | None, event: Compaction) -> int | None:
@@ -125,14 +135,20 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
         tokens = setup.size_preamble(system, view.tools)
     noting = system != view.system or items[:1] != list(result.items[:1])
     first = 0 if noting else result.first_changed
+    unbound = state.unbound
     if state.binds_thinking:
-        items = strip_behind(items, first, work.making)
+        loose = first if noting else loose_from(work.asked.items, items, first, state.model)
+        if drops_thinking(state, setup):
+            unbound = unbound_behind(items, loose, unbound)
+        else:
+            items = strip_behind(items, loose, work.making)
     return _Outcome(
         items=items,
         system=system,
         preamble_tokens=tokens,
         first_changed=first,
         noted=state.noted or noting,
+        unbound=unbound,
     )
 
 

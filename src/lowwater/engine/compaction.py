@@ -34,6 +34,7 @@ def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Re
         written=result.written,
         lost=result.lost,
         rejected=result.rejected,
+        no_block=result.no_block,
     )
 
 
@@ -87,4 +88,5 @@ def _smaller(result: Result, pruned: Result, *, at: float) -> Result:
         written=result.written,
         lost=result.lost,
         rejected=result.rejected,
+        no_block=result.no_block,
     )

@@ -20,7 +20,8 @@ T = TypeVar("T")
 class Driver:
     """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together.
 
-    `riding` gives the request that a summary can be asked for by extending; `announce` is told before each compaction.
+    `riding` gives the request that a summary can be asked for by extending, or one that ends behind the first so many items
+    of the view; `announce` is told before each compaction.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Driver:
         *,
         deadline: float,
         clock: Clock,
-        riding: Callable[[Ledger | None], Riding | None] = lambda _: None,
+        riding: Callable[[Ledger | None, int], Riding | None] = lambda _, __: None,
         announce: Callable[[Ledger], None] = lambda _: None,
     ) -> None:
         self._riding = riding
@@ -81,7 +82,9 @@ class Driver:
                 return await asyncio.to_thread(effect.call)
 
     def _request(self, effect: Summarize) -> SummaryRequest:
-        return replace(effect.request, riding=self._riding(effect.ledger)) if effect.rides else effect.request
+        if not effect.rides and not effect.upto:
+            return effect.request
+        return replace(effect.request, riding=self._riding(effect.ledger, effect.upto))
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

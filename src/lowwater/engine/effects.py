@@ -21,6 +21,8 @@ class Summarize(Struct, frozen=True, kw_only=True):
     """What the turn has made of the session so far; None if that is what is kept."""
     rides: bool = False
     """Extending the request that was sent last is the cheapest way to ask."""
+    upto: int = 0
+    """So many items from the start of the view are what a provider is to compact by itself; 0 if it is to write text."""
     share: float = 1.0
     """The part of the turn's remaining time that it may take: those behind it want some too."""
 

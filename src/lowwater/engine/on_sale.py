@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.compact import native
 from lowwater.compact.rework import chances_of_use
-from lowwater.engine.pricing import Pricing
+from lowwater.economics.bill import nano_dollars
+from lowwater.engine.pricing import LEAST_SUMMARY, Pricing
 from lowwater.values.market import Bargain, best_of
 from lowwater.values.proposal import Proposal, Target
 from lowwater.values.situation import scaled
@@ -20,8 +22,6 @@ _LOST = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
 """Of the later uses of what an edit removes, the share that is no longer in the view (`make bench-recall`)."""
 _LOST_WITHOUT_DIGEST = 0.8
 _LOST_BY_SUMMARY = 0.5
-_LEAST_SUMMARY = 300
-"""Tokens that any summary has."""
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def _prune(
         if not ended and (sums.removes < due or pieces[at + 1].target.item == piece.target.item):
             continue
         due = sums.removes + step
-        cuts.append((at + 1, _priced(sums, starts[piece.target.item], pricing)))
+        cuts.append((at + 1, _priced(sums, starts, piece.target.item, pricing)))
     if not cuts:
         return None
     taken, best = max(cuts, key=lambda cut: cut[1].rank)
@@ -126,13 +126,12 @@ def _summary(
     assert span is not None
     replaced = starts[span.stop] - starts[span.start]
     removes = scaled(offer.removes, pricing.scale)
-    cost = 0
-    if offer.calls:
-        calls = pricing.summary_calls(replaced=replaced, summary=max(_LEAST_SUMMARY, replaced - removes))
-        if not calls:
-            return None
-        cost = calls[0][0].cost or 0
-    behind = [piece for piece in pieces if piece.target.item >= span.stop]
+    cost = cost_of_summary(offer, pricing, starts)
+    if cost is None:
+        return None
+    # Behind a block of the provider's own nothing is edited: thinking there stays good only if all of it is as it was.
+    apart = offer.mechanism == native.NAME
+    behind = [] if apart else [piece for piece in pieces if piece.target.item >= span.stop]
     sums = _Sums()
     for piece in behind:
         sums.add(piece)
@@ -142,8 +141,28 @@ def _summary(
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
         sums.rework += pricing.rework(_LOST_BY_SUMMARY * chances[at], tokens)
     sums.removes += removes
-    bargain = _priced(sums, starts[span.start], pricing, summary_cost=cost)
+    bargain = _priced(sums, starts, span.start, pricing, summary_cost=cost)
     return replace(bargain, plan=(*_plan(edits, behind, pricing), offer))
+
+
+def cost_of_summary(
+    offer: Proposal, pricing: Pricing, starts: Sequence[int], *, summary: int | None = None
+) -> int | None:
+    """Return what the cheapest call costs that an offer needs, in nano-dollars; None if there is none that fits.
+
+    `summary` is how many of the model's tokens it writes, if that is known better than from what the offer removes.
+    """
+    span = offer.span
+    assert span is not None
+    if not offer.calls:
+        return 0
+    replaced = starts[span.stop] - starts[span.start]
+    tokens = replaced - scaled(offer.removes, pricing.scale) if summary is None else summary
+    if offer.mechanism == native.NAME:
+        call = pricing.native_call(upto=starts[span.stop], summary=max(LEAST_SUMMARY, tokens))
+        return None if call is None else call.cost or 0
+    calls = pricing.summary_calls(replaced=replaced, summary=max(LEAST_SUMMARY, tokens))
+    return (calls[0][0].cost or 0) if calls else None
 
 
 def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
@@ -158,19 +177,27 @@ def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
     return best_of(better) or ready
 
 
-def _priced(sums: _Sums, first_changed: int, pricing: Pricing, *, summary_cost: int = 0) -> Bargain:
+def _priced(
+    sums: _Sums, starts: Sequence[int], item: int, pricing: Pricing, *, summary_cost: int = 0
+) -> Bargain:
+    """Return what it takes to remove so much from an item on."""
+    first_changed, outlook = starts[item], pricing.outlook
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
+    price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
+    usual = price + pricing.usually_above(starts[pricing.tail])
     return Bargain(
         plan=(),
         removes=sums.removes,
         kept=kept,
         rewritten=max(0, pricing.prompt - sums.removes - kept),
         rent=sums.rent,
-        price=purchase.price + sums.rework,
+        price=price,
         summary=summary_cost,
         rework=sums.rework,
-        saves=sums.removes * pricing.prices.cache_read // 1_000,
+        saves=saves,
+        worth=pricing.calls * saves - price,
+        is_ripe=outlook is not None and outlook.is_ripe(saves=saves, price=price, usual=usual),
     )
 
 

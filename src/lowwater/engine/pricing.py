@@ -10,9 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.economics.bill import nano_dollars
+from lowwater.economics.outlook import Outlook
 from lowwater.economics.purchase import Purchase, price_of
 from lowwater.economics.rent import Meter
-from lowwater.economics.summary_cost import SummaryCall, SummaryWork, summary_calls
+from lowwater.economics.summary_cost import SummaryCall, SummaryWork, native_call, summary_calls
 from lowwater.economics.warmth import Warmth
 from lowwater.engine.laying import Laid
 from lowwater.values.layout import Lifetime
@@ -23,6 +24,8 @@ from lowwater.values.view import Item, Summary
 
 _INSTRUCTION = 400
 """Tokens of the words that ask for a summary."""
+LEAST_SUMMARY = 300
+"""Tokens that any summary has."""
 _SURE = 0.99
 
 
@@ -42,6 +45,12 @@ class Pricing(Struct, frozen=True, kw_only=True):
     meter: Meter
     tail: int
     """The index of the first item of the tail."""
+    calls: int = 0
+    """Calls so far; before the first nothing is known of the session."""
+    whole: int = 0
+    """The size of all messages as they came."""
+    messages: int = 0
+    """How many that were."""
     summarizers: tuple[Model | None, ...] = ()
     """The models that write summaries, by rung: the same one can ride its cached prefix; None where it is not known."""
 
@@ -59,6 +68,27 @@ class Pricing(Struct, frozen=True, kw_only=True):
     def preamble(self) -> int:
         """Where the first item starts, in tokens."""
         return self.laid.layout.blocks[0].tokens
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What the session was like so far; rent in nano-dollars."""
+        if not self.calls:
+            return None
+        return Outlook(
+            calls=self.calls, growth=nano_dollars(self.whole * self.prices.cache_read // self.calls)
+        )
+
+    def usually_above(self, tail_start: int) -> int:
+        """Return by how much a purchase usually costs more than now, when less of the tail than usual is in the cache.
+
+        Usually all of it is but for what a call adds, and its messages are as long as those of the session.
+        """
+        if not self.calls:
+            return 0
+        in_tail = len(self.items) - self.tail
+        usual = self.whole * in_tail // max(1, self.messages) - self.whole // self.calls
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        return nano_dollars(max(0, usual - max(0, self.hit - tail_start)) * fresh)
 
     def prices_of(self, prompt: int) -> Prices:
         """Return what a prompt of this size is billed at."""
@@ -107,6 +137,14 @@ class Pricing(Struct, frozen=True, kw_only=True):
         known = [(way, rung) for way, rung in calls if way.cost is not None]
         return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
 
+    def native_call(self, *, upto: int, summary: int) -> SummaryCall | None:
+        """Return what it takes to have the provider compact the first `upto` tokens of the prompt itself, if it can."""
+        hit = min(upto, self.warmth.expected(upto))
+        work = SummaryWork(
+            prompt=upto, hit=hit, replaced=upto, instruction=_INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
+        )
+        return native_call(work, self.model, lifetime=self.lifetime, at=self.at)
+
     def _writer(self, writer: Model | None) -> Model:
         """Return who is paid for a summary: where a price is not known, one as dear as the session's own model."""
         if writer is None:
@@ -126,7 +164,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
             kept=self.purchase(first_changed=self.prompt, removes=0).cost_kept,
             bargains=tuple(bargains),
             most_rent=self.meter.most_rent(middle),
-            least_price=self._least_price(self.preamble + middle) if warm == "warm" else None,
+            least_price=self._least_price(middle) if warm == "warm" else None,
         )
 
     def _warm(self) -> Warm:
@@ -134,13 +172,19 @@ class Pricing(Struct, frozen=True, kw_only=True):
             return "cold"
         return "warm" if self.warmth.chance >= _SURE else "unsure"
 
-    def _least_price(self, tail: int) -> int | None:
+    def _least_price(self, middle: int) -> int | None:
         """Return what has to be written again whatever is removed: the part of the tail that the cache holds.
 
         None if something may be written for the first time before the tail, or the prompt is above a cliff: then removing
-        may cost less than nothing.
+        may cost less than nothing. None, too, if at that price waiting would be in vain.
         """
+        tail = self.preamble + middle
         if self.hit < tail or self.prices != self.prices_of(0):
             return None
         fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return nano_dollars((self.hit - tail) * fresh)
+        least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
+        saves = nano_dollars(middle * self.prices.cache_read)
+        usual = least + self.usually_above(tail)
+        if outlook is not None and outlook.is_ripe(saves=saves, price=least, usual=usual):
+            return None
+        return least

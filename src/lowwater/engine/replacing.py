@@ -4,19 +4,20 @@ from collections.abc import Generator, Sequence
 
 from msgspec.structs import replace
 
-from lowwater.compact import condense, summarize
+from lowwater.compact import condense, native, summarize
 from lowwater.compact.propose import EVERYTHING, propose
 from lowwater.compact.spans import replace_span, request_for
+from lowwater.engine.asking_natively import UNREACHABLE, ask_for_block
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.summaries import OVERSHOOT, Need, Obtained, need_for, obtain
 from lowwater.engine.work import Result, Work, first_difference, tokens_of
 from lowwater.values.groups import Span
 from lowwater.values.proposal import Proposal
-from lowwater.values.summaries import SummaryRequest
+from lowwater.values.summaries import Judged, SummaryRequest
 from lowwater.values.view import Item
 
 _PASSES = frozenset({condense.LEAF, condense.CONDENSE})
-WHOLE = frozenset({summarize.NAME, EVERYTHING})
+WHOLE = frozenset({summarize.NAME, EVERYTHING, native.NAME})
 """The mechanisms that replace everything between head and tail."""
 REPLACING = _PASSES | WHOLE
 """The mechanisms that replace whole messages."""
@@ -49,6 +50,8 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
 
     Summarizers that failed in this event are not asked again, and none is where what it would write is parked.
     """
+    if proposal.mechanism == native.NAME:
+        return (yield from _natively(work, before, proposal))
     span, items = proposal.span, before.items
     assert span is not None
     making = work.making
@@ -59,12 +62,7 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
     else:
         ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
         obtained = yield from obtain(need_of(work, items, proposal), ladder, at=work.at)
-    before = replace(
-        before,
-        written=(*before.written, *obtained.written),
-        lost=before.lost or obtained.lost,
-        rejected=(*before.rejected, *obtained.rejected),
-    )
+    before = _billed(before, obtained)
     failed_at = before.failed_at if obtained.failed_at is None else obtained.failed_at
     low = before.low if obtained.low is None else obtained.low
     if obtained.judged is None:
@@ -74,19 +72,58 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
     shorter = replace_span(items, span, text, making, depth=depth)
     if tokens_of(shorter) >= tokens_of(items):
         return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
+    return replace(_shortened(work, before, proposal, shorter, obtained.judged), failed_at=failed_at, low=low)
+
+
+def _natively(work: Work, before: Result, proposal: Proposal) -> Generator[Summarize, Outcome, Result]:
+    """Have the provider replace a span by a block of its own; without one that may stand, a summary is asked for as usual.
+
+    What it is shown is the view as it stands, not what the edits before made of it: that is cached, and whole.
+    """
+    span, ladder = proposal.span, work.ladder
+    assert span is not None
+    if ladder.native is not None and before.failed_at is None:
+        need = need_of(work, work.asked.items, proposal)
+        obtained = yield from ask_for_block(need, ladder, upto=span.stop, size=work.making.size)
+        before = _billed(before, obtained)
+        if obtained.judged is not None:
+            shorter = native.put_block(before.items, span, obtained.judged.written.block, work.making)
+            if tokens_of(shorter) < tokens_of(before.items):
+                return _shortened(work, before, proposal, shorter, obtained.judged)
+        before = replace(before, no_block=True)
+        if any(rejected.code in UNREACHABLE for rejected in obtained.rejected):
+            work = replace(work, ladder=ladder.without(ladder.native))
+            before = before if work.ladder.asked else replace(before, failed_at=obtained.failed_at)
+    instead = _again(work, before.items, summarize.NAME)
+    return before if instead is None else (yield from _summarized(work, before, instead))
+
+
+def _billed(before: Result, obtained: Obtained) -> Result:
+    """Return what was reached so far with what asking cost and what was refused."""
+    return replace(
+        before,
+        written=(*before.written, *obtained.written),
+        lost=before.lost or obtained.lost,
+        rejected=(*before.rejected, *obtained.rejected),
+    )
+
+
+def _shortened(
+    work: Work, before: Result, proposal: Proposal, shorter: Sequence[Item], judged: Judged
+) -> Result:
+    """Return what was reached once a summary stands in place of a span."""
     return Result(
         items=tuple(shorter),
-        phases=(*before.phases, work.phase(proposal.mechanism, items, shorter)),
+        phases=(*before.phases, work.phase(proposal.mechanism, before.items, shorter)),
         mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
         first_changed=first_difference(work.asked.items, shorter),
-        judged=obtained.judged,
+        judged=judged,
         summaries=before.summaries + 1,
-        summary_tokens=before.summary_tokens + making.tokenizer.count(text),
-        failed_at=failed_at,
-        low=low,
+        summary_tokens=before.summary_tokens + work.making.tokenizer.count(judged.written.text),
         written=before.written,
         lost=before.lost,
         rejected=before.rejected,
+        no_block=before.no_block,
     )
 
 

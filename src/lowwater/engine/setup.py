@@ -31,6 +31,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The models that write summaries, by rung; None where it is not known which does."""
     rungs: int = 0
     """How many summarizers stand before the extractive one."""
+    native: tuple[int, ...] = ()
+    """The summarizers that can ask their provider to compact by itself, by rung."""
 
     @property
     def preset(self) -> Preset:

@@ -12,12 +12,14 @@ from lowwater.economics.stand_in import with_prices
 from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
 from lowwater.engine.ladder import Ladder
 from lowwater.engine.laying import Laid
-from lowwater.engine.on_sale import EDITING, put_on_sale
+from lowwater.engine.native import native_offer, native_rung, summary_budget
+from lowwater.engine.on_sale import EDITING, cost_of_summary, put_on_sale
 from lowwater.engine.parked import Parked
 from lowwater.engine.pricing import Pricing
 from lowwater.engine.resting import Rest, rest_after
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
+from lowwater.values.decision import Compact
 from lowwater.values.limits import Limits, derive_limits
 from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
@@ -39,6 +41,8 @@ class Situated(Struct, frozen=True, kw_only=True):
     """The number of the newest message that is not in the tail; 0 if all are."""
     parked: Parked | None = None
     """Present if it may be published now."""
+    native: int | None = None
+    """The summarizer whose provider can be asked to compact by itself; None if none can."""
 
 
 def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> Situated:
@@ -79,6 +83,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         laid=pricing.laid if pricing else state.laid,
         outside=_newest(view.items[: surveyed.zones.tail]),
         parked=state.parked if state.parked is not None and state.parked.is_ready(asked) else None,
+        native=native_rung(state, setup, at),
     )
 
 
@@ -109,9 +114,30 @@ def arranged(ladder: Ladder, state: State, setup: Setup, plan: Sequence[Proposal
     order = dict.fromkeys([*(rung for _, rung in calls), *range(setup.rungs)])
     return replace(
         ladder,
+        native=native_rung(state, setup, at),
         order=tuple(order),
         riding=frozenset(rung for rung, call in cheapest.items() if call.how == "riding"),
     )
+
+
+def with_native(decision: Compact, situated: Situated, state: State, setup: Setup) -> Compact:
+    """Return a decision with its summary left to the provider, where that costs less than every other way to get one.
+
+    What was chosen on the market was compared there already.
+    """
+    plan, market = decision.proposals, situated.now.market
+    at = next((at for at, step in enumerate(plan) if step.mechanism == summarize.NAME and step.calls), None)
+    on_market = market is not None and any(bargain.plan == plan for bargain in market.bargains)
+    if situated.native is None or at is None or on_market:
+        return decision
+    offer = native_offer(situated.asked)
+    pricing = situated.pricing or _pricing(state, setup, len(state.ledger.view.items), situated.now.at)
+    starts, length = pricing.starts(), scaled(summary_budget(situated.asked), pricing.scale)
+    own = None if offer is None else cost_of_summary(offer, pricing, starts, summary=length)
+    other = cost_of_summary(plan[at], pricing, starts, summary=length)
+    if offer is None or own is None or (other is not None and other < own):
+        return decision
+    return replace(decision, proposals=(*plan[:at], offer, *plan[at + 1 :]))
 
 
 def rested(state: State, situated: Situated) -> Rest | None:
@@ -195,6 +221,9 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
         lifetime=lifetime_of(marks_of(state, setup)),
         meter=state.meter,
         tail=tail,
+        calls=state.totals.turns,
+        whole=scaled(state.ledger.view.whole, state.scale),
+        messages=len(state.ledger.messages),
         summarizers=setup.summary_models,
     )
 
@@ -204,8 +233,8 @@ def _on_sale(situated: Situated, offers: Sequence[Proposal], ready: Proposal | N
     assert pricing is not None
     edits = [offer for offer in offers if offer.mechanism in EDITING]
     spans = edges.summaries(situated.asked) if pricing.summarizers else []
-    if ready is not None:
-        spans.append(ready)
+    own = native_offer(situated.asked) if situated.native is not None else None
+    spans += [offer for offer in (own, ready) if offer is not None]
     digests = making.digest_ratio > 0 and not making.preset.plain_placeholders
     return pricing.market(put_on_sale(edits, spans, pricing, digests=digests))
 

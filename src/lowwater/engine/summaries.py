@@ -21,7 +21,7 @@ OVERSHOOT = 1.5
 """Models count in other tokens: a summary may be this much longer than it was asked to be."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
 _NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
-_NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
+NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
         outcome = yield Summarize(request=need.request, rung=rung, share=share, rides=rung in ladder.riding)
         if isinstance(outcome, Failure):
             failures.append(outcome)
-            lost = lost or outcome.kind not in _NEVER_BILLED
+            lost = lost or outcome.kind not in NEVER_BILLED
             if outcome.kind in _WORTH_RETRYING:
                 continue
             break

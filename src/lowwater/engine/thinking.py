@@ -1,17 +1,29 @@
-"""Thinking that a model binds to what stood before it: gone once that has changed.
+"""Thinking that a model binds to what stood before it: what becomes of it once that has changed.
 
-A provider can be asked to drop such blocks itself (`thinking.block_binding` at Anthropic), but only in a beta and with
-adaptive thinking. Its model then sees what it sees when they are stripped here, while the request still carries them; so
-they are stripped for every model that binds, and a client that asks for dropping gets its wish passed on.
+Per model and session, in this order:
+
+- behind a signed block that the provider wrote itself (`native`), thinking that directly follows what the block stands for
+  stays: the provider knows that nothing else changed;
+- where the request thinks adaptively, and its `thinking` or the settings ask for it (`bound_thinking: drop`), the blocks are
+  left in and the provider drops those that no longer fit (`thinking.block_binding`, a beta);
+- otherwise they are stripped.
+
+A model that does not bind thinking keeps all of it.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 from msgspec.structs import replace
 
+from lowwater.compact import native
 from lowwater.compact.reasoning import strip_behind
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.values.entries import Compacted
-from lowwater.values.view import Summary, stands_of
+from lowwater.values.model import Model
+from lowwater.values.view import Item, Summary, stands_of
 
 
 def unbind(state: State, *, after: int) -> State:
@@ -22,8 +34,8 @@ def unbind(state: State, *, after: int) -> State:
 
 
 def strip_unbound(state: State, setup: Setup, at: float) -> State:
-    """Take thinking that its model would refuse out of the view."""
-    if state.unbound is None:
+    """Take thinking that its model would refuse out of the view, unless the provider is to drop it."""
+    if state.unbound is None or drops_thinking(state, setup):
         return state
     items = state.ledger.view.items
     first = next(
@@ -40,3 +52,35 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
         return state
     entry = Compacted(at=at, mechanisms=("reasoning",), stands=stands_of(kept))
     return replace(state, ledger=state.ledger.append(entry))
+
+
+def drops_thinking(state: State, setup: Setup) -> bool:
+    """Return whether the provider is asked to drop thinking that no longer fits: only adaptive thinking can be."""
+    match _thinking_of(state):
+        case {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": str(asked)}}:
+            return asked == "drop_block"
+        case {"type": "adaptive"}:
+            return setup.settings.model.bound_thinking == "drop"
+        case _:
+            return False
+
+
+def loose_from(before: Sequence[Item], after: Sequence[Item], first: int, model: Model) -> int:
+    """Return the index in `after` behind which thinking no longer stands where it was thought; `first` is what changed first."""
+    block = native.own_block(after)
+    if block is None or block is native.own_block(before) or not model.binds_thinking:
+        return first
+    return len(after) if native.follows_directly(before, after) else 1
+
+
+def unbound_behind(items: Sequence[Item], first: int, unbound: int | None) -> int | None:
+    """Return the number above which thinking is loose, where that begins at `first` and elsewhere was `unbound` before."""
+    numbers = [item.number for item in items[first:] if not isinstance(item, Summary)]
+    loose = [number - 1 for number in numbers[:1]] + ([] if unbound is None else [unbound])
+    return min(loose, default=None)
+
+
+def _thinking_of(state: State) -> Any:  # noqa: ANN401 - JSON of the client's
+    """Return the `thinking` of the session's requests, None if they have none."""
+    written = state.parameters.partition(b"\0")[0]
+    return msgspec.json.decode(written) if written else None

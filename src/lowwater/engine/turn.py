@@ -17,10 +17,18 @@ from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.learning import learn
-from lowwater.engine.native import follow_native
+from lowwater.engine.native import follow_native, tell_in_words
 from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
-from lowwater.engine.situate import Situated, arranged, limits_for, rested, situate, with_offers
+from lowwater.engine.situate import (
+    Situated,
+    arranged,
+    limits_for,
+    rested,
+    situate,
+    with_native,
+    with_offers,
+)
 from lowwater.engine.state import State
 from lowwater.engine.thinking import strip_unbound
 from lowwater.engine.work import Result, Work
@@ -46,7 +54,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
     state = drop_stale(take_in(state, incoming, setup, at))
-    state = strip_unbound(follow_native(state, setup, at), setup, at)
+    state = follow_native(tell_in_words(state, setup, at), setup, at)
+    state = strip_unbound(state, setup, at)
     at_door = shorten_new(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
     state = acted.state
@@ -121,6 +130,7 @@ def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> 
     )
     if not isinstance(decision, Compact):
         return keep(replace(state, decision=decision), decision.because, now)
+    decision = with_native(decision, situated, state, setup)
     work = Work(
         asked=situated.asked,
         prompt=now.prompt,

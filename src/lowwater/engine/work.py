@@ -68,6 +68,8 @@ class Result(Struct, frozen=True, kw_only=True):
     """Whether a call failed that may have been billed all the same."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as they were."""
+    no_block: bool = False
+    """Whether a provider was asked to compact by itself and gave nothing that was of use."""
 
     @property
     def changed(self) -> bool:

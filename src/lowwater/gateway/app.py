@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 import aiohttp
+from msgspec import Struct
 
 from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
@@ -19,6 +20,7 @@ from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_req
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
 from lowwater.gateway.metrics import Metrics
+from lowwater.gateway.opening import Opening, opening_of
 from lowwater.gateway.options import Options
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
@@ -37,6 +39,17 @@ _log = logging.getLogger("lowwater.gateway")
 _THREADS = 16
 _RECORD_SECONDS = 10.0
 """How long the end of an answer may wait for the store."""
+
+
+class _Sent(Struct, frozen=True, kw_only=True):
+    """A turn that was sent, and the provider's response to it."""
+
+    turn: Turn
+    response: aiohttp.ClientResponse
+    said: bytes | None
+    """The whole body of a refusal; None if it is an answer."""
+    before: tuple[bytes, ...]
+    """What was read of the answer already."""
 
 
 class Gateway:
@@ -117,6 +130,9 @@ class Gateway:
                 200, self._metrics.text().encode(), b"text/plain; version=0.0.4; charset=utf-8"
             )
             return
+        if scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
+            await answering.plain(200, b'{"gateway":"lowwater"}')
+            return
         if not is_admitted(headers, self._options.access_keys):
             raise Refused(401, "this gateway wants one of its own keys in the header x-lowwater-key")
         if self._options.require_key and not credential_of(headers):
@@ -160,27 +176,41 @@ class Gateway:
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
         headers = forwarded(came.raw_headers, readable=True)
         ask = partial(self._upstreams.send, came.method, base_url, came.target, headers)
-        response = await answering.unless_gone(ask(turn.body))
-        if response.status >= 400:
-            said = await peeked(response)
-            again = await self._overflowed(response.status, said, turn, line)
-            if again is None:
-                await relay_read(response, said, answering)
-                return
-            response.release()
-            turn = again
-            response = await answering.unless_gone(ask(turn.body))
+        sent = await self._sent(turn, ask, answering, line)
+        if sent.said is not None:
+            await self._refused(sent.turn, line)
+            await relay_read(sent.response, sent.said, answering)
+            return
+        turn = sent.turn
         parking = self._parking.begin(
             turn.session, credential_in(came.headers, format=asked.format, base_url=base_url)
         )
         try:
             record = partial(self._record, turn, line, parking)
             if offers_recall(turn.asked.tools) and self._options.recall:
-                await self._conversing(turn, answering, ask, record).relay(response)
+                await self._conversing(turn, answering, ask, record).relay(sent.response, before=sent.before)
             else:
-                await relay_answer(response, answering, format=asked.format, record=record)
+                await relay_answer(
+                    sent.response, answering, format=asked.format, record=record, before=sent.before
+                )
         finally:
             self._parking.end(parking)
+
+    async def _sent(self, turn: Turn, ask: Ask, answering: Answering, line: Line) -> "_Sent":
+        """Send a turn; if the provider says that it is too long, compact and send once more."""
+        for is_last in (False, True):
+            response = await answering.unless_gone(ask(turn.body))
+            opening = Opening()
+            said = await peeked(response) if response.status >= 400 else None
+            if said is None:
+                opening = await answering.unless_gone(opening_of(response, turn.asked.format))
+            told = said if said is not None else opening.broken.encode()
+            again = None if is_last else await self._overflowed(max(400, response.status), told, turn, line)
+            if again is None:
+                break
+            response.close()
+            turn = again
+        return _Sent(turn=turn, response=response, said=said, before=opening.chunks)
 
     def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
         recall = partial(self._in_thread, self._turns.recalled, turn)
@@ -221,6 +251,13 @@ class Gateway:
             return await self._in_thread(self._turns.again, turn, said.decode(errors="replace"))
         except LowwaterError:
             return None
+
+    async def _refused(self, turn: Turn, line: Line) -> None:
+        """Note a refusal, so that a client that asks once more is no other conversation."""
+        try:
+            await asyncio.wait_for(self._in_thread(self._turns.refused, turn), _RECORD_SECONDS)
+        except (LowwaterError, TimeoutError) as error:
+            line.outcome = f"not recorded: {type(error).__name__}"
 
     async def _record(
         self,

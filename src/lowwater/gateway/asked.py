@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 
 from lowwater.errors import BadInput
 from lowwater.values.message import Format
+from lowwater.wire.openai_responses.elsewhere import is_elsewhere
 from lowwater.wire.reading import read_fields, read_json
 
 FORMATS: MappingProxyType[str, Format] = MappingProxyType(
@@ -24,15 +25,18 @@ COUNTING = "/v1/messages/count_tokens"
 
 _SESSION_HEADERS = (
     "x-claude-code-session-id",
+    "thread-id",
+    "thread_id",
     "session_id",
     "session-id",
     "x-session-id",
     "x-session-affinity",
     "conversation_id",
-    "thread-id",
     "x-conversation-id",
 )
-_AT_THE_SERVER = ("previous_response_id", "conversation")
+"""By which clients tell their conversations apart. Codex names the session of all its agents, and the thread of each."""
+_AGENT = "x-claude-code-agent-id"
+"""Tells a sub-agent of Claude Code from the agent that called it, whose session it names as well."""
 _IN_USER_ID = re.compile(r"session[_\":\s]+([0-9a-f-]{16,64})", re.IGNORECASE)
 
 
@@ -98,7 +102,7 @@ def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | No
     try:
         fields = read_fields(body)
         listed = fields.get(listed_in(format), b"")
-        if listed[:1] != b"[" or any(fields.get(name, b"null") != b"null" for name in _AT_THE_SERVER):
+        if listed[:1] != b"[" or (format == "openai_responses" and is_elsewhere(fields)):
             return None
         peek = read_json(body, _Peek)
         raws = [bytes(item) for item in read_json(listed, list[Raw])]
@@ -122,7 +126,7 @@ def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | No
 def _hint(headers: Mapping[str, str], peek: _Peek) -> str:
     for name in _SESSION_HEADERS:
         if headers.get(name):
-            return f"{name}={headers[name][:200]}"
+            return f"{name}={headers[name][:200]}{headers.get(_AGENT, '')[:100]}"
     if peek.prompt_cache_key:
         return f"prompt_cache_key={peek.prompt_cache_key[:200]}"
     user = str((peek.metadata or {}).get("user_id", ""))[:2_000]

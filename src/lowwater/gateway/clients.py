@@ -2,12 +2,15 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from lowwater.gateway.options import ANTHROPIC, OPENAI
+
+OPENROUTER = "https://openrouter.ai/api/v1"
 
 _OWN = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
 
@@ -31,9 +34,11 @@ class Upstream(Struct, frozen=True, kw_only=True):
     openai: str
 
 
-def upstream_in(env: Mapping[str, str]) -> Upstream:
+def upstream_in(env: Mapping[str, str], client: str = "") -> Upstream:
     """Return where a client would have gone by itself: the gateway goes there for it."""
     anthropic, openai = (env.get(name, "").strip() for name in _OWN)
+    if client == "hermes":
+        openai = _hermes_goes(env) or openai
     return Upstream(anthropic=anthropic or ANTHROPIC, openai=openai or OPENAI)
 
 
@@ -53,7 +58,7 @@ def started(command: Sequence[str], url: str, env: Mapping[str, str]) -> Started
         case "opencode":
             told["OPENCODE_CONFIG_CONTENT"] = _opencode(versioned, env.get("OPENCODE_CONFIG_CONTENT", ""))
         case "hermes":
-            told |= {"HERMES_INFERENCE_BASE_URL": versioned}
+            told |= {"CUSTOM_BASE_URL": versioned, "OPENROUTER_BASE_URL": versioned}
         case _:
             pass
     return Started(command=(command[0], *arguments, *command[1:]), env=told)
@@ -68,6 +73,25 @@ def _codex(url: str, env: Mapping[str, str]) -> tuple[str, ...]:
         [*(f"{name}={msgspec.json.encode(value).decode()}" for name, value in provider.items()), auth]
     )
     return ("-c", f"model_providers.lowwater={{{table}}}", "-c", 'model_provider="lowwater"')
+
+
+def _hermes_goes(env: Mapping[str, str]) -> str:
+    """Return where Hermes asks OpenAI-speaking models: what its settings name, or else what they leave to the environment."""
+    path = Path(env.get("HERMES_HOME") or Path(env.get("HOME", "~"), ".hermes").expanduser(), "config.yaml")
+    try:
+        settings = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError):
+        settings = None
+    model = settings.get("model") if isinstance(settings, dict) else None
+    told = model if isinstance(model, dict) else {}
+    provider, url = (str(told.get(name) or "").strip() for name in ("provider", "base_url"))
+    match provider or env.get("HERMES_INFERENCE_PROVIDER", "auto"):
+        case "custom":
+            return env.get("CUSTOM_BASE_URL", "") or url
+        case "auto" | "openrouter":
+            return url or env.get("OPENROUTER_BASE_URL", "") or OPENROUTER
+        case _:
+            return ""
 
 
 def _opencode(url: str, given: str) -> str:

@@ -1,6 +1,7 @@
 """Passing an answer on to a client that knows nothing of recall: what its model recalls is fetched here, and asked on."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import aiohttp
 
@@ -8,7 +9,7 @@ from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import Gone, piece
 from lowwater.gateway.hiding import Hiding, hiding_for
 from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extended
-from lowwater.gateway.relaying import EVENTS, while_listening
+from lowwater.gateway.relaying import EVENTS, chunks_of, while_listening
 from lowwater.gateway.upstream import returned
 from lowwater.values.message import Format
 from lowwater.values.usage import Usage
@@ -16,7 +17,7 @@ from lowwater.wire.events import EventReader
 from lowwater.wire.response import decode_response
 from lowwater.wire.streams import stream_for
 
-Ask = Callable[[bytes], Awaitable[aiohttp.ClientResponse]]
+Ask = Callable[[bytes], Coroutine[Any, Any, aiohttp.ClientResponse]]
 Recall = Callable[[Sequence[RecallCall]], Awaitable[list[str]]]
 Record = Callable[[bytes | None, Sequence[Usage]], Awaitable[None]]
 
@@ -35,11 +36,12 @@ class Conversing:
         self._record = record
         self._hiding: Hiding = hiding_for(format)
         self._others: list[Usage] = []
+        self._before: tuple[bytes, ...] = ()
         self._response: aiohttp.ClientResponse | None = None
 
-    async def relay(self, response: aiohttp.ClientResponse) -> None:
-        """Pass on the answer that begins with this response; a client that goes away takes it with it."""
-        self._response = response
+    async def relay(self, response: aiohttp.ClientResponse, *, before: Sequence[bytes] = ()) -> None:
+        """Pass on the answer that begins with this response, of which `before` was read already."""
+        self._response, self._before = response, tuple(before)
         passing = self._streamed() if response.content_type == EVENTS else self._whole()
         await while_listening(passing, self._close, self._answering)
 
@@ -68,7 +70,8 @@ class Conversing:
     async def _one_stream(self, response: aiohttp.ClientResponse) -> bytes | None:
         """Pass on what the client sees of one answer, and return it whole; None if it is cut off."""
         stream, events = stream_for(self._format), EventReader()
-        async for chunk in response.content.iter_any():
+        before, self._before = self._before, ()
+        async for chunk in chunks_of(response, before):
             stream.feed(chunk)
             for event in events.feed(chunk):
                 for seen in self._hiding.take(event):

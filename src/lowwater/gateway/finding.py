@@ -1,5 +1,6 @@
 """Which session a client's list belongs to: found by its content, within a tenant."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -17,6 +18,9 @@ _TELLING = 3
 
 _LINES = 3
 """So many long lines of a summary make it that summary."""
+
+_BILLING = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
+"""A line at the head of Claude Code's system prompt that changes within one conversation."""
 
 Kind = Literal["same", "fork"]
 
@@ -50,8 +54,14 @@ class Sought(Struct, frozen=True, kw_only=True):
 
 
 def guise_of(system: bytes, tools: bytes) -> str:
-    """Return a few characters for the kind of agent: the size of its tools and how its system prompt begins."""
-    return blake2b(tools + b"\0" + system[:400], digest_size=4).hexdigest()
+    """Return a few characters for the kind of agent: its tools and how its system prompt begins."""
+    begins = _BILLING.sub(b"", system[:400])
+    return blake2b(tools + b"\0" + begins, digest_size=4).hexdigest()
+
+
+def unanswered(key: bytes) -> bytes:
+    """Return the key of a list that got no answer."""
+    return blake2b(b"unanswered\0" + key, digest_size=16).digest()
 
 
 class Finding:
@@ -70,7 +80,14 @@ class Finding:
             match = _best(self._trails.follow(sought.tenant, asked), places, sought)
             if match is not None:
                 return match
-        return self._continued(sought)
+        return self._asked_again(sought) or self._continued(sought)
+
+    def _asked_again(self, sought: Sought) -> Match | None:
+        """Return the session whose first request this is, if nobody answered it."""
+        for found in self._trails.follow(sought.tenant, [unanswered(sought.keys[-1])]):
+            if found.newest and found.hint == sought.noted:
+                return Match(session=found.session, kind="same", length=len(sought.keys))
+        return None
 
     def _continued(self, sought: Sought) -> Match | None:
         """Return the session whose client has compacted its list: that begins with what the session was told in summary."""

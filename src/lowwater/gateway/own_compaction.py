@@ -20,19 +20,24 @@ _ASKS = (
 )
 _LOOKED_AT = 20_000
 """Characters of a message's end and beginning in which a question is looked for."""
-_FIRST = 4
-"""Messages at the beginning of a list in which a summary is looked for."""
+_EDGE = 4
+"""Messages at each end of a list in which a summary is looked for: Claude Code's begins with it, Codex's ends with it."""
 _LONG_LINE = 40
 _MOST_LINES = 60
 
 
 def asks_for_summary(message: Message) -> bool:
-    """Return whether a client's newest message asks the model to summarise the conversation."""
-    if message.role != "user" or message.results:
+    """Return whether a client's newest message asks the model to summarise the conversation; what tools said does not ask."""
+    if message.role != "user":
         return False
     text = message.text
     looked_at = text if len(text) <= 2 * _LOOKED_AT else text[:_LOOKED_AT] + text[-_LOOKED_AT:]
     return any(asks.search(looked_at) for asks in _ASKS)
+
+
+def beside_question(message: Message) -> Message | None:
+    """Return what a client sends in one message with its question: the results of tools, or nothing."""
+    return message.with_parts(message.results) if message.results else None
 
 
 def lines_of(text: str) -> list[bytes]:
@@ -43,6 +48,7 @@ def lines_of(text: str) -> list[bytes]:
 
 
 def lines_in(messages: Sequence[Message]) -> tuple[bytes, ...]:
-    """Return keys of the long lines in the first messages of a list."""
-    texts = [text for message in messages[:_FIRST] if not message.results for text in texts_of(message)]
+    """Return keys of the long lines in the first and the last messages of a list."""
+    edges = messages if len(messages) <= 2 * _EDGE else [*messages[:_EDGE], *messages[-_EDGE:]]
+    texts = [text for message in edges if not message.results for text in texts_of(message)]
     return tuple(dict.fromkeys(key for text in texts for key in lines_of(text)))

@@ -1,7 +1,7 @@
 """Passing an answer on while it is read: nothing waits but its very end, until it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -25,11 +25,16 @@ async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
 
 
 async def relay_answer(
-    response: aiohttp.ClientResponse, answering: Answering, *, format: Format, record: Record
+    response: aiohttp.ClientResponse,
+    answering: Answering,
+    *,
+    format: Format,
+    record: Record,
+    before: Sequence[bytes] = (),
 ) -> None:
-    """Pass a model's answer on, and have it recorded before the client gets the last of it."""
+    """Pass a model's answer on, of which `before` was read already; it is recorded before the client gets the last of it."""
     if response.content_type == EVENTS:
-        passing = _streamed(response, answering.send, format, record)
+        passing = _streamed(response, answering.send, format, record, before)
     else:
         passing = _whole(response, answering.send, record)
     await while_listening(passing, partial(_close, response), answering)
@@ -61,11 +66,13 @@ async def _whole(response: aiohttp.ClientResponse, send: Send, record: Record) -
     await piece(send, body, more=False)
 
 
-async def _streamed(response: aiohttp.ClientResponse, send: Send, format: Format, record: Record) -> None:
+async def _streamed(
+    response: aiohttp.ClientResponse, send: Send, format: Format, record: Record, before: Sequence[bytes]
+) -> None:
     answer, recorded = stream_for(format), False
     await start(send, response)
     try:
-        async for chunk in response.content.iter_any():
+        async for chunk in chunks_of(response, before):
             answer.feed(chunk)
             if answer.is_done and not recorded:
                 recorded = True
@@ -80,6 +87,14 @@ async def _streamed(response: aiohttp.ClientResponse, send: Send, format: Format
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(record(None))
     await piece(send, b"", more=False)
+
+
+async def chunks_of(response: aiohttp.ClientResponse, before: Sequence[bytes]) -> AsyncIterator[bytes]:
+    """Yield what was read of a stream, and what comes behind it."""
+    for chunk in before:
+        yield chunk
+    async for chunk in response.content.iter_any():
+        yield chunk
 
 
 class Close(Protocol):

@@ -11,10 +11,10 @@ from lowwater.engine.recall import offers_recall
 from lowwater.engine.state import State
 from lowwater.errors import BadInput
 from lowwater.gateway.asked import Asked
-from lowwater.gateway.finding import Sought, guise_of
+from lowwater.gateway.finding import Sought, guise_of, unanswered
 from lowwater.gateway.options import Options
 from lowwater.gateway.outgoing import outgoing
-from lowwater.gateway.own_compaction import asks_for_summary, lines_in, lines_of
+from lowwater.gateway.own_compaction import asks_for_summary, beside_question, lines_in, lines_of
 from lowwater.gateway.recalling import RecallCall, with_recall
 from lowwater.gateway.remembering import Read, Remembering, chain_of
 from lowwater.gateway.sessions import Sessions
@@ -67,8 +67,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     session: Session
     request: PreparedRequest
     body: bytes
-    summarises: bool = False
-    """The client asks for a summary of its own: it is not part of the conversation."""
+    unasked: bytes = b""
+    """The key of the list without the client's own question for a summary, which is no part of it; empty if it asks none."""
 
     @property
     def is_changed(self) -> bool:
@@ -93,9 +93,9 @@ class Turns:
         read, sought = self._read(asked, place.tenant)
         session = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
         brought = ReadAlready(asked=asked, read=tuple(read))
-        summarises = len(read) > 1 and asks_for_summary(read[-1].message)
-        if summarises:
-            session.bring(replace(brought, read=brought.read[:-1]))
+        unasked = _unasked(read)
+        if unasked:
+            session.bring(replace(brought, read=tuple(unasked)))
             request = session.shown(brought)
         else:
             request = session.take_turn(brought)
@@ -109,7 +109,7 @@ class Turns:
             session=session,
             request=request,
             body=outgoing(asked, request, marking=self._options.marks),
-            summarises=summarises,
+            unasked=chain_of([each.likeness for each in unasked])[-1] if unasked else b"",
         )
 
     def is_compacted(self, asked: Asked, place: Place) -> bool:
@@ -146,13 +146,18 @@ class Turns:
         further: list[bytes] = []
         if answer is not None:
             message = decode_response(answer).message
-            if turn.summarises:
+            if turn.unasked:
                 # The list without the client's question goes on as well as one that begins with the summary.
-                further += [*turn.sought.keys[-2:-1], *lines_of(message.text)]
+                further += [turn.unasked, *lines_of(message.text)]
             else:
                 turn.session.record(answer, others=others)
                 further += self._behind(turn, answer)
         self._sessions.leave(turn.sought, turn.session, *further)
+
+    def refused(self, turn: Turn) -> None:
+        """Note that a conversation's first request was refused: the same list again is the same conversation."""
+        if not turn.session.status().totals.turns:
+            self._sessions.leave(turn.sought, turn.session, unanswered(turn.sought.keys[-1]))
 
     def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
         """Return what a model's recall calls bring back."""
@@ -176,3 +181,16 @@ class Turns:
     def _behind(self, turn: Turn, answer: bytes) -> list[bytes]:
         """Return the key of the list with its answer."""
         return chain_of([likeness(decode_response(answer).message)], turn.sought.keys[-1])
+
+
+def _unasked(read: Sequence[Read]) -> list[Read]:
+    """Return a list without the client's own question for a summary at its end; nothing if it asks none, or nothing else.
+
+    Claude Code may have its system say something behind the question.
+    """
+    spoken = [at for at, each in enumerate(read) if each.message.role != "system"]
+    if not spoken or not asks_for_summary(read[spoken[-1]].message):
+        return []
+    beside = beside_question(read[spoken[-1]].message)
+    last = [] if beside is None else [Read(message=beside, likeness=likeness(beside))]
+    return [*read[: spoken[-1]], *last]

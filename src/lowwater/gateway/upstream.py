@@ -1,6 +1,7 @@
 """The providers behind the gateway: where a request goes, and with which headers."""
 
 from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -61,18 +62,22 @@ class Upstreams:
         assert self._client is not None, "open it first"
         return await self._client.request(
             method,
-            url_of(base_url, target),
+            url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream),
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
             data=body or None,
             allow_redirects=False,
         )
 
 
-def url_of(base_url: str, target: str) -> str:
-    """Return the URL of a path at a provider, whose URL may or may not end with the version that paths begin with."""
+def url_of(base_url: str, target: str, *, named_by_base: bool = False) -> str:
+    """Return the URL of a path at a provider, whose URL may or may not end with the version that paths begin with.
+
+    `named_by_base`: the provider's URL is one that OpenAI's clients take, whose path stands for the version (`/api/v4`).
+    """
     base = base_url.rstrip("/")
-    if target.startswith("/v1/") and base.endswith("/v1"):
-        base = base.removesuffix("/v1")
+    stands_for_version = named_by_base and bool(urlsplit(base).path) and not target.startswith("/v1/messages")
+    if target.startswith("/v1/") and (stands_for_version or base.endswith("/v1")):
+        return base + target.removeprefix("/v1")
     return base + target
 
 

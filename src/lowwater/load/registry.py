@@ -29,6 +29,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     periods: tuple[Period, ...] = ()
     min_cacheable: Count | None = None
     binds_thinking: bool = False
+    compacts: bool = False
     notes: str = ""
     price_list: str = ""
     """What genai-prices calls it, as provider/model; empty where it does not list it."""
@@ -101,6 +102,7 @@ def _model(row: Row, family: Family) -> Model:
         cache=cache,
         max_bytes=family.max_bytes,
         binds_thinking=row.binds_thinking,
+        compacts=row.compacts,
         notes=row.notes,
         sources=row.sources,
         as_of=row.as_of.isoformat(),

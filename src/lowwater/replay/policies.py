@@ -109,17 +109,17 @@ def leaf_guards(tally: Tally) -> Policy:
 
 
 def exact_gate(tally: Tally) -> Policy:
-    """Whatever saves most over the next 30 calls, as soon as it saves anything."""
+    """Whatever saves most over the next 30 calls, as soon as it saves anything (ECONOMICS: Net); it knows no rework."""
 
     def decide(turn: int, state: State) -> Action | None:
         edge, best, most = tally.edges[turn], None, 0
-        kept = tally.call(turn, state, None)
+        kept = tally.prompt(turn, state, None)
         for action in (Prune(upto=edge), Summarise(upto=edge)):
             then = after(state, action)
             if then == state or then.summarised < state.summarised:
                 continue
             saved = tally.size(turn, state) - tally.size(turn, then)
-            net = EXPECTED * tally.sheet.read * saved + kept - tally.call(turn, state, action)
+            net = EXPECTED * tally.sheet.read * saved + kept - tally.prompt(turn, state, action)
             best, most = (action, net) if net > most else (best, most)
         return best
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
+from lowwater.economics.outlook import Outlook
 from lowwater.economics.rent import Meter, Offer, choose
 from lowwater.replay.course import SHARE, Action, Prune, State, Summarise, after
 from lowwater.replay.tally import LOST_BY_ELISION, Integers, Tally, fade
@@ -20,7 +21,7 @@ class _Sums(Struct, frozen=True, kw_only=True):
 
 
 class RentOrBuy:
-    """Buys an offer when the rent paid on what it removes has reached its price, rework included."""
+    """Buys an offer when the rent paid on what it removes has reached its price, rework included, or waiting is in vain."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -39,6 +40,8 @@ class RentOrBuy:
         tally, size = self._tally, self._tally.size(turn, state)
         self._leave_tail(tally.edges[turn])
         kept = tally.prompt(turn, state, None)
+        outlook, above = self._outlook(turn), self._usually_above(turn)
+        read = tally.sheet.read
         for name, kind in _ACTIONS.items():
             action = kind(upto=tally.edges[turn])
             then = after(state, action)
@@ -46,7 +49,31 @@ class RentOrBuy:
             if action.upto <= state.summarised or left >= size:
                 continue
             price = tally.prompt(turn, state, action) - kept + self._rework(turn, state, then, left)
-            yield Offer(name=name, rent=self._rent(action, state), price=price, after=tally.sheet.read * left)
+            yield Offer(
+                name=name,
+                rent=self._rent(action, state),
+                price=price,
+                after=price + outlook.calls * read * left,
+                is_ripe=outlook.is_ripe(saves=read * (size - left), price=price, usual=price + above),
+            )
+
+    def _outlook(self, turn: int) -> Outlook:
+        """Return what is to be expected at a turn: the calls there were, and turns like those that have left the tail."""
+        return Outlook(calls=turn, growth=self._tally.sheet.read * self._mean_turn(turn))
+
+    def _usually_above(self, turn: int) -> int:
+        """Return by how much a purchase usually costs more than at a turn: there is less of the tail to write again now.
+
+        At most calls all of the tail is in the cache but for what the call itself adds.
+        """
+        tally, sheet = self._tally, self._tally.sheet
+        edge = tally.edges[turn]
+        cached = 0 if tally.cold[turn] else max(0, int(tally.whole[turn] - tally.whole[edge]))
+        return (sheet.write - sheet.read) * max(0, tally.course.tail - self._mean_turn(turn) - cached)
+
+    def _mean_turn(self, turn: int) -> int:
+        edge = self._tally.edges[turn]
+        return int(self._tally.whole[edge]) // edge
 
     def _leave_tail(self, edge: int) -> None:
         """Let the turns before an edge start to pay."""

@@ -1,11 +1,12 @@
 """Where a model is asked: URL, format and credentials, which nothing here ever prints."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.errors import BadSetting
 from lowwater.values.message import Format
@@ -16,6 +17,7 @@ _HOMES: MappingProxyType[Format, str] = MappingProxyType(
 _KEYS: MappingProxyType[Format, str] = MappingProxyType(
     {"anthropic": "ANTHROPIC_API_KEY", "openai_chat": "OPENAI_API_KEY"}
 )
+_BETA = "anthropic-beta"
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -68,6 +70,15 @@ def endpoint_for(
         url=_url(base_url or _HOMES[spoken], spoken),
         headers=MappingProxyType({**own, **{name.lower(): value for name, value in (headers or {}).items()}}),
     )
+
+
+def with_betas(endpoint: Endpoint, betas: Sequence[str]) -> Endpoint:
+    """Return the endpoint with these of Anthropic's betas in its header, beside those it names already."""
+    named = [each for each in endpoint.headers.get(_BETA, "").split(",") if each.strip()]
+    wanted = list(dict.fromkeys(each.strip() for each in (*named, *betas)))
+    if len(wanted) == len(named):
+        return endpoint
+    return replace(endpoint, headers=MappingProxyType({**endpoint.headers, _BETA: ",".join(wanted)}))
 
 
 def format_of(model: str, base_url: str) -> Format:

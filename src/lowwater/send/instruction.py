@@ -59,6 +59,17 @@ def instruction_riding(request: SummaryRequest) -> str:
     return "\n\n".join([asked, *_form(request)])
 
 
+def instruction_for_block(request: SummaryRequest) -> str:
+    """Return what the provider is told who compacts the conversation by itself: its block stands for all that it is shown."""
+    asked = (
+        "Write a summary of this conversation. The work will be continued by a reader who has the summary in place of the "
+        "messages, and nothing else of them."
+    )
+    if request.previous.strip():
+        asked += " " + _updates("the summary of earlier turns that stands above")
+    return "\n\n".join([asked, *_form(request)])
+
+
 def instruction_with(transcript: str, request: SummaryRequest, *, previous: str) -> str:
     """Return the message that shows a transcript, and the summary before it if there is one, and says what to do."""
     shown = f"{_OPENS}\n{transcript}\n{_CLOSES}"

@@ -45,7 +45,7 @@ def riding_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | None:
         sent = read_json(riding.body, _Sent)
     except BadInput:
         return None
-    if not sent.messages or sent.model != endpoint.model or _forces_a_call(sent.tool_choice):
+    if not sent.messages or sent.model != endpoint.model or forces_a_call(sent.tool_choice):
         return None
     told = {"role": "user", "content": instruction_riding(request)}
     extended = with_items(riding.body, "messages", [*_since(riding), write_json(told)])
@@ -86,7 +86,14 @@ def _budget(thinking: object) -> int:
             return THINKING
 
 
-def _forces_a_call(choice: object) -> bool:
+def thinking_tokens(thinking: object) -> int:
+    """Return how many tokens a request's `thinking` at Anthropic may take beside what is written; none if it does not think."""
+    asked = isinstance(thinking, dict) and thinking.get("type") != "disabled"
+    return _budget(thinking) if asked else 0
+
+
+def forces_a_call(choice: object) -> bool:
+    """Tell whether a `tool_choice` leaves the model no answer but a tool call."""
     match choice:
         case None:
             return False

@@ -11,13 +11,15 @@ from lowwater.count.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
 from lowwater.ports import Tokenizer
 from lowwater.send.answer import written_in
-from lowwater.send.endpoint import endpoint_for
+from lowwater.send.endpoint import Endpoint, endpoint_for, with_betas
 from lowwater.send.exchange import Outcome, Step, exchange
+from lowwater.send.native import block_written_in, native_body
 from lowwater.send.riding import riding_body
 from lowwater.send.shown import shown_body
 from lowwater.values.message import Format
 from lowwater.values.secrets import conceal
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.wire.anthropic.betas import betas_of_body
 
 if TYPE_CHECKING:
     import httpx2
@@ -61,6 +63,11 @@ class _Asking:
         at = self._endpoint
         return f"{type(self).__name__}(model={at.model!r}, format={at.format!r}, host={at.host!r})"
 
+    @property
+    def compacts(self) -> bool:
+        """Whether a provider of this kind can be asked to compact by itself; which models can, the registry knows."""
+        return self._endpoint.format == "anthropic"
+
     def _until(self, request: SummaryRequest) -> float:
         seconds = self._timeout if request.within is None else min(self._timeout, request.within)
         return time.monotonic() + seconds
@@ -70,6 +77,8 @@ class _Asking:
 
     def _body(self, request: SummaryRequest) -> bytes:
         try:
+            if request.native:
+                return native_body(request, self._endpoint)
             return riding_body(request, self._endpoint) or shown_body(
                 request,
                 self._endpoint,
@@ -79,7 +88,14 @@ class _Asking:
         except BadInput as error:
             raise SummaryFailed(f"the messages cannot be sent: {error}", "refused") from None
 
+    def _asked_at(self, body: bytes, *, natively: bool) -> Endpoint:
+        """Return the endpoint with what a body needs in its headers beside what they hold."""
+        return with_betas(self._endpoint, betas_of_body(body, compacting=natively))
+
     def _written(self, answer: bytes, request: SummaryRequest) -> Written:
+        if request.native:
+            # A signed block cannot be changed: whether it may stand as it is, the engine judges.
+            return block_written_in(answer, asked=self._endpoint.model)
         written = written_in(answer, asked=self._endpoint.model)
         return replace(written, text=conceal(written.text)) if request.redact else written
 
@@ -120,10 +136,11 @@ class ModelSummarizer(_Asking):
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
         until = self._until(request)
-        steps = self._steps(self._body(request), until)
+        body = self._body(request)
+        steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
         from lowwater.send.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
 
-        return self._written(fulfil(steps, self._endpoint, self._client), request)
+        return self._written(fulfil(steps, endpoint, self._client), request)
 
 
 class AsyncModelSummarizer(_Asking):
@@ -158,7 +175,8 @@ class AsyncModelSummarizer(_Asking):
         """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
         until = self._until(request)
         # Counting a long transcript takes a while; the event loop is not kept waiting for it.
-        steps = self._steps(await asyncio.to_thread(self._body, request), until)
+        body = await asyncio.to_thread(self._body, request)
+        steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
         from lowwater.send.http import afulfil  # noqa: PLC0415  # as above
 
-        return self._written(await afulfil(steps, self._endpoint, self._client), request)
+        return self._written(await afulfil(steps, endpoint, self._client), request)

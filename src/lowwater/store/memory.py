@@ -72,11 +72,14 @@ class MemoryStore:
             self._sessions[to] = self._sessions[session].copied(self._newest, about)
             return self._newest
 
-    def delete(self, session: str, /) -> bool:
-        """Forget a session; return whether there was one."""
+    def delete(self, session: str, /, *others: str) -> bool:
+        """Forget sessions; return whether there was one of them."""
         with self._open():
-            self._trails.forget(session)
-            return self._sessions.pop(session, None) is not None
+            return sum(self._forget(name) for name in (session, *others)) > 0
+
+    def _forget(self, session: str) -> bool:
+        self._trails.forget(session)
+        return self._sessions.pop(session, None) is not None
 
     def sessions(self) -> list[Listed]:
         """Return all sessions, the one changed last first."""

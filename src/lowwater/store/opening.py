@@ -1,35 +1,34 @@
 """From the address of a store to the store."""
 
-from pathlib import Path
-
 from lowwater.errors import BadSetting
 from lowwater.ports import Store
 from lowwater.store.indexing import Conceal
 from lowwater.store.memory import MemoryStore
 from lowwater.store.postgres.opening import SCHEMES, open_postgres
+from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.values.secrets import conceal as conceal_secrets
 
-SQLITE = "sqlite:///"
+__all__ = ["SQLITE", "open_store"]
 
 
 def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
     """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
 
     A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text
+    with `~/`, at home; with `?sync=normal` behind it, commits do not wait for the disk (`store.sqlite.address`). Every `memory:` is a store of its own. `conceal` takes secrets out of a text
     before its words are indexed.
     """
     if address == "memory:":
         return MemoryStore(conceal=conceal)
     if address.startswith(SCHEMES):
         return open_postgres(address, conceal=conceal)
-    path = address.removeprefix(SQLITE)
-    if path == address or not path:
+    file = sqlite_address(address)
+    if file is None:
         raise BadSetting(
             f"no store is at {_shown(address)!r}: write memory:, sqlite:///PATH or postgresql://…"
         )
-    return SqliteStore(Path(path).expanduser(), conceal=conceal)
+    return SqliteStore(file.path, conceal=conceal, sync=file.sync)
 
 
 def _shown(address: str) -> str:

@@ -16,6 +16,10 @@ from lowwater.values.parts import AnyPart, Text, Thinking, ToolResult
 from lowwater.values.tools import classify
 from lowwater.values.view import Edited, Item, Summary, View
 
+NATIVE = "native"
+"""The provider's own block stands first: the protected start goes into it, and nothing else may."""
+IN_OTHER_WORDS = frozenset({"native_as_text"})
+"""Mechanisms that say the same in another form, which may be longer."""
 AT_THE_WALL = frozenset({"shorten", "summarize_all"})
 """Mechanisms that may reach into the tail."""
 
@@ -86,11 +90,11 @@ def check_prefix(before: Sequence[Message], after: Sequence[Message]) -> None:
 def check_compaction(before: View, after: View, mechanisms: Iterable[str], protected: Protected) -> None:
     """A compaction shrinks the view and leaves head, tail and protected results alone (invariants 3 and 4)."""
     used = set(mechanisms)
-    _hold("the view is strictly smaller", after.tokens < before.tokens)
+    _hold("the view is strictly smaller", after.tokens < before.tokens or used <= IN_OTHER_WORDS)
     old, new = list(before.items), list(after.items)
     first = max(0, protected.first - bool(before.system))
     summaries = [at for at, item in enumerate(old) if isinstance(item, Summary)]
-    head = min([_aligned(old, min(first, len(old))), *summaries])
+    head = 0 if NATIVE in used else min([_aligned(old, min(first, len(old))), *summaries])
     for at in range(head):
         noted = at == 0 and protected.notes_in_system and old[0].message.role in {"system", "developer"}
         at_door = "shorten" in used and not any(item.message.role == "assistant" for item in old[at:])

@@ -6,16 +6,28 @@ from lowwater.testing.provider.anthropic.rules import rules as messages_rules
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.openai.rules import rules as chat_rules
 from lowwater.testing.provider.prompt import quarter
+from lowwater.testing.provider.responses_api.memory import Memory
+from lowwater.testing.provider.responses_api.rules import rules as responses_rules
+from lowwater.testing.provider.responses_api.sealing import Sealing
 from lowwater.testing.provider.rule import Incoming, Refusal, Rule, first_refusal
 from lowwater.values.message import Format
 
-_HEADERS = {"x-api-key": "key", "authorization": "Bearer key", "anthropic-version": "2023-06-01"}
-_SIGNED = frozenset({"thinking_unmodified", "thinking_signed", "thinking_bound"})
+_HEADERS = {
+    "x-api-key": "key",
+    "authorization": "Bearer key",
+    "anthropic-version": "2023-06-01",
+    "anthropic-beta": "compact-2026-09-04,compact-2026-01-12,thinking-binding-controls-2026-08-01",
+}
+_SIGNED = frozenset({"thinking_unmodified", "thinking_signed", "thinking_bound", "block_signed"})
+_REMEMBERED = frozenset({"sealed_here", "references_known"})
 _ENDLESS = 1 << 40
 
 _RULES: dict[Format, tuple[Rule, ...]] = {
     "anthropic": tuple(rule for rule in messages_rules(Signer(b"")) if rule.__name__ not in _SIGNED),
     "openai_chat": chat_rules(),
+    "openai_responses": tuple(
+        rule for rule in responses_rules(Memory(), Sealing(b"")) if rule.__name__ not in _REMEMBERED
+    ),
 }
 
 

@@ -48,12 +48,17 @@ def situation(
 
 
 def bargain(
-    *plan: Proposal, rent: int = 0, price: int = 20_000_000, saves: int = 2_000_000, **others: int
+    *plan: Proposal,
+    rent: int = 0,
+    price: int = 20_000_000,
+    saves: int = 2_000_000,
+    is_ripe: bool = False,
+    **others: int,
 ) -> Bargain:
     """Return a plan on sale, with money in nano-dollars."""
     removes = sum(proposal.removes for proposal in plan)
     fields = {"removes": removes, "kept": 10_000, "rewritten": 20_000} | others
-    return Bargain(plan=plan, rent=rent, price=price, saves=saves, **fields)
+    return Bargain(plan=plan, rent=rent, price=price, saves=saves, is_ripe=is_ripe, **fields)
 
 
 def market(

@@ -81,6 +81,8 @@ class Summarized(Struct, frozen=True, kw_only=True, tag="summarized"):
     sources: tuple[Numbers, ...]
     tokens: int
     depth: int = 1
+    block: bytes = b""
+    """The provider's own compaction block, byte for byte, where that is what stands there; `text` is what it says."""
 
 
 Stand = Kept | Altered | Summarized

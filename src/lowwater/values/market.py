@@ -36,17 +36,21 @@ class Bargain(Struct, frozen=True, kw_only=True):
     """The part of the price that recalling what it loses can be expected to cost."""
     saves: int = 0
     """What each call over a warm cache costs less from then on."""
+    worth: int = 0
+    """What it saves over as many calls as are expected, less its price."""
+    is_ripe: bool = False
+    """Whether waiting on is worth less than it costs, though the rent has not reached the price."""
 
     @property
     def is_due(self) -> bool:
-        """Whether the rent paid has reached the price."""
-        return self.rent >= self.price
+        """Whether the rent paid has reached the price, or it would be in vain to wait for that."""
+        return self.is_ripe or self.rent >= self.price
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """What the best plan has most of: of those due, what it removes; otherwise how soon it is due."""
+        """What the best plan has most of: of those due, what it is worth, then what it removes; otherwise how soon it is due."""
         if self.is_due:
-            return True, self.removes, 0
+            return True, self.worth, self.removes
         left = self.calls_left
         return False, -_NEVER if left is None else -left, self.removes
 

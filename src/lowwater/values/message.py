@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
-Format = Literal["openai_chat", "anthropic"]
+Format = Literal["openai_chat", "anthropic", "openai_responses"]
 
 
 class Wire(Struct, frozen=True, kw_only=True):

@@ -130,6 +130,8 @@ class Model(Struct, frozen=True, kw_only=True):
     """The largest request that is taken, in bytes; None is not published."""
     binds_thinking: bool = False
     """Whether a thinking block is refused behind messages that changed."""
+    compacts: bool = False
+    """Whether its provider compacts a conversation on demand, into a signed block that it takes back."""
     notes: str = ""
     sources: tuple[str, ...] = ()
     as_of: str = ""

@@ -1,5 +1,7 @@
 """A session as another program recorded it: its messages in order, when they came, and what its calls were billed."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from lowwater.values.message import Message
@@ -33,15 +35,20 @@ class RecordedMessage(Struct, frozen=True, kw_only=True):
 
 
 class NativeCompaction(Struct, frozen=True, kw_only=True):
-    """A compaction that the recording agent made itself."""
+    """A compaction that the recording agent made itself: a summary of what was before, or a prune of results in it."""
 
     index: int
-    """The first message behind it: those before were replaced by what it left."""
+    """The first message behind it."""
+    kind: Literal["summary", "prune"] = "summary"
     at: float | None = None
     trigger: str = ""
     """`auto` or `manual`, where that is recorded."""
     before: int | None = None
     """The prompt before it in tokens, as far as it is recorded."""
+    removed: int | None = None
+    """What a prune took out of it, as far as that is recorded."""
+    cleared: tuple[str, ...] = ()
+    """The calls whose results a prune cleared, as far as they are named."""
 
 
 class BrokenLine(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """A request body taken apart; `body` is the bytes it came in.
 
     `system` and `tools` are JSON as sent, empty where there are none. In the chat format the system prompt is among
-    the messages.
+    the messages; in the Responses format it is the `instructions`, and the items of an answer are one message.
     """
 
     format: Format

@@ -10,6 +10,7 @@ from lowwater.values.chain import Chain
 from lowwater.values.edits import apply_edits
 from lowwater.values.entries import Altered, Kept, Stand, Summarized
 from lowwater.values.message import Message
+from lowwater.values.native_block import message_with
 from lowwater.values.parts import Text
 from lowwater.values.view import Edited, Item, Original, Summary, View
 
@@ -46,6 +47,8 @@ def resolve(stands: tuple[Stand, ...], messages: Chain[Numbered]) -> list[Item]:
                 if any(not 1 <= s.first <= s.last <= len(messages) for s in sources):
                     raise IllegalEntry(f"a summary names messages beyond the {len(messages)} there are")
                 message = Message(role=stand.role, parts=(Text(text=stand.text),))
+                if stand.block:
+                    message = message_with(stand.block)
                 items.append(Summary(message=message, tokens=tokens, sources=sources, depth=depth))
     return items
 

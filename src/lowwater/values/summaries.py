@@ -38,6 +38,8 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """Whether the reader can call messages back by their handle."""
     riding: Riding | None = None
     """Ask by extending this request if the summarizer can; None to show it `messages` as a transcript."""
+    native: bool = False
+    """Have the provider compact what `riding` holds into a block of its own, rather than a model write about it."""
     redact: bool = True
     """Whether the summary may not hold secrets, nor a transcript that is shown to have it written."""
     within: float | None = None
@@ -56,6 +58,8 @@ class Written(Struct, frozen=True, kw_only=True):
     """What the call consumed, as its provider reported it; None if no model was asked or none said."""
     model: str = ""
     """The model that wrote it, as its provider names it; empty if none did."""
+    block: bytes = b""
+    """The provider's signed block as it came, if it compacted by itself; `text` is what it says."""
 
 
 class Critical(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lowwater.values.chain import Chain
 from lowwater.values.entries import Altered, Edit, Kept, Numbers, Stand, Summarized
 from lowwater.values.message import Message
+from lowwater.values.native_block import block_in, said_in
 from lowwater.values.parts import AnyPart, ToolResult
 
 
@@ -60,11 +61,12 @@ def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
             case Summary(message=message):
                 stands.append(
                     Summarized(
-                        text=message.text,
+                        text=said_in(message),
                         role=message.role,
                         sources=item.sources,
                         tokens=item.tokens,
                         depth=item.depth,
+                        block=block_in(message),
                     )
                 )
     if first <= last:

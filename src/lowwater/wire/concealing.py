@@ -71,7 +71,9 @@ def _is_same(new: Entry, old: Entry) -> bool:
 def _stand(stand: Stand) -> Stand:
     match stand:
         case Summarized():
-            return replace(stand, text=conceal(stand.text))
+            text = conceal(stand.text)
+            # A signed block cannot be changed: where it tells a secret, only its words go on.
+            return replace(stand, text=text, block=stand.block if text == stand.text else b"")
         case Altered():
             return replace(stand, edits=tuple(map(_edit, stand.edits)))
         case _:

@@ -12,8 +12,9 @@ from lowwater.wire.formats import (
     decode_request,
     encode_messages,
     encode_request,
-    split_array,
+    split_messages,
 )
+from lowwater.wire.openai_responses.items import is_known
 from lowwater.wire.reading import read_fields, read_json, write_array
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -37,7 +38,7 @@ def decode_conversation(data: bytes, format: Format | None = None) -> Conversati
     if b"\n" in text and _is_object(text.split(b"\n", 1)[0]):
         return _from_lines(text, format)
     fields = read_fields(text)
-    if "messages" not in fields and "role" in fields:
+    if "messages" not in fields and "input" not in fields and _is_message(fields):
         return _from_lines(text, format)
     return _from_request(text, format)
 
@@ -67,7 +68,7 @@ def _request(conversation: Conversation) -> Request:
 
 
 def _from_array(text: bytes, format: Format | None) -> Conversation:
-    raws = split_array(text)
+    raws = split_messages(text)
     found = format or detect(raws)
     return Conversation(shape="array", format=found, messages=tuple(decode_messages(raws, found)))
 
@@ -94,7 +95,7 @@ def _from_lines(text: bytes, format: Format | None) -> Conversation:
             fields = read_fields(line)
         except BadInput as error:
             raise type(error)(f"line {number}: {error}") from None
-        if "role" in fields:
+        if _is_message(fields):
             raws.append(line)
         elif number == 1:
             header = line
@@ -108,6 +109,12 @@ def _from_lines(text: bytes, format: Format | None) -> Conversation:
     messages = tuple(decode_messages(raws, found))
     model = read_json(header, _Header).model or "" if header else ""
     return Conversation(shape="lines", format=found, messages=messages, around=header, model=model)
+
+
+def _is_message(fields: dict[str, bytes]) -> bool:
+    """Return whether an object is a message, or an item of the Responses format."""
+    kind = fields.get("type", b"").strip(b'"').decode(errors="replace")
+    return "role" in fields or (is_known(kind) and kind != "message")
 
 
 def _is_object(line: bytes) -> bool:

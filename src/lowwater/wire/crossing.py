@@ -3,12 +3,19 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.values.native_block import read_block
 from lowwater.values.parts import AnyPart, Opaque, ResultPart, Text, ToolResult
 from lowwater.wire.reading import read_json
 
 
 class _Refusal(Struct):
     refusal: str = ""
+
+
+def _compacted(part: Opaque) -> str:
+    """Return what a provider's own compaction block says: another provider cannot read it, but its words can be."""
+    block = read_block(part)
+    return "" if block is None else block.content or ""
 
 
 def crossed(part: AnyPart) -> AnyPart:
@@ -22,5 +29,5 @@ def crossed(part: AnyPart) -> AnyPart:
 def _crossed_inside(part: ResultPart) -> ResultPart:
     if not isinstance(part, Opaque):
         return replace(part, extra=b"")
-    said = read_json(part.body.encode(), _Refusal).refusal if part.block == "refusal" else ""
+    said = read_json(part.body.encode(), _Refusal).refusal if part.block == "refusal" else _compacted(part)
     return Text(text=said or f"[{part.block}: left out, it has no form in this provider's format]")

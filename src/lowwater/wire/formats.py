@@ -11,16 +11,19 @@ from lowwater.values.message import Format, Message
 from lowwater.values.request import Request
 from lowwater.wire.anthropic.decode import decode_message as decode_anthropic
 from lowwater.wire.anthropic.encode import encode_messages as encode_anthropic
-from lowwater.wire.detect import detect, told_format
+from lowwater.wire.detect import detect, formats_of
 from lowwater.wire.openai_chat.decode import decode_message as decode_chat
 from lowwater.wire.openai_chat.encode import encode_messages as encode_chat
+from lowwater.wire.openai_responses.decode import decode_message as decode_responses
+from lowwater.wire.openai_responses.encode import encode_messages as encode_responses
+from lowwater.wire.openai_responses.items import items_in, joined
 from lowwater.wire.reading import read_fields, read_json, write_array, write_json, write_object
 
 _DECODERS: MappingProxyType[Format, Callable[[bytes, int], Message]] = MappingProxyType(
-    {"openai_chat": decode_chat, "anthropic": decode_anthropic}
+    {"openai_chat": decode_chat, "anthropic": decode_anthropic, "openai_responses": decode_responses}
 )
 _ENCODERS: MappingProxyType[Format, Callable[[Sequence[Message]], list[bytes]]] = MappingProxyType(
-    {"openai_chat": encode_chat, "anthropic": encode_anthropic}
+    {"openai_chat": encode_chat, "anthropic": encode_anthropic, "openai_responses": encode_responses}
 )
 
 
@@ -28,11 +31,21 @@ class _Limits(Struct):
     model: str | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
 
 
 def split_array(data: bytes) -> list[bytes]:
     """Return the items of a JSON array, each as the bytes it was written in."""
     return [bytes(item) for item in read_json(data, list[Raw])]
+
+
+def split_messages(data: bytes) -> list[bytes]:
+    """Return the messages or items that a client listed, or raise MalformedMessage for one that is a list itself."""
+    raws = split_array(data)
+    for index, raw in enumerate(raws):
+        if raw.lstrip()[:1] == b"[":
+            raise MalformedMessage(index, "expected object, got array")
+    return raws
 
 
 def raw_messages(messages: Sequence[object]) -> list[bytes]:
@@ -46,21 +59,40 @@ def raw_messages(messages: Sequence[object]) -> list[bytes]:
     return raws
 
 
+def messages_in(raws: Sequence[bytes], format: Format) -> list[bytes]:
+    """Return one piece of JSON for each message: in the Responses format, the items of an answer are one together."""
+    return joined(raws) if format == "openai_responses" else list(raws)
+
+
 def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list[Message]:
-    """Return the messages in `raws`; without a format it is told from what they say."""
-    decode = _DECODERS[format or detect(raws)]
-    return [decode(raw, index) for index, raw in enumerate(raws)]
+    """Return the messages in `raws`; without a format it is told from what they say.
+
+    There are as many as `messages_in` returns. What is malformed is named by its place in `raws`.
+    """
+    format = format or detect(raws)
+    decode = _DECODERS[format]
+    if format != "openai_responses":
+        return [decode(raw, index) for index, raw in enumerate(raws)]
+    messages: list[Message] = []
+    index = 0
+    for raw in joined(raws):
+        messages.append(decode(raw, index))
+        index += len(items_in(raw))
+    return messages
 
 
 def encode_messages(messages: Sequence[Message], format: Format) -> list[bytes]:
-    """Return `messages` as bytes; those that came in `format` and were not edited leave exactly as they came."""
+    """Return `messages` as bytes; those that came in `format` and were not edited leave exactly as they came.
+
+    In the Responses format these are items, of which an answer may have several.
+    """
     return _ENCODERS[format](messages)
 
 
 def reread(messages: Sequence[Message], *, assumed: Format | None, format: Format) -> list[Message]:
     """Return messages that were read in `assumed` before any told its format as read in `format`.
 
-    They say nothing that only one format allows, so that they may leave in the bytes they came in.
+    As far as they read the same there, they may leave in the bytes they came in.
     """
     if assumed is None or assumed == format:
         return list(messages)
@@ -69,7 +101,7 @@ def reread(messages: Sequence[Message], *, assumed: Format | None, format: Forma
 
 def _reread(message: Message, assumed: Format, format: Format) -> Message:
     wire = message.wire
-    if wire is None or not wire.exact or wire.format != assumed or told_format([wire.raw]) is not None:
+    if wire is None or not wire.exact or wire.format != assumed or format not in formats_of(wire.raw):
         return message
     return _DECODERS[format](wire.raw, 0)
 
@@ -77,21 +109,19 @@ def _reread(message: Message, assumed: Format, format: Format) -> Message:
 def decode_request(body: bytes, format: Format | None = None) -> Request:
     """Return the request in `body`, or raise a BadInput that says what to change."""
     fields = read_fields(body)
-    if "messages" not in fields:
-        raise UnknownFormat(
-            "the request has no `messages`: expected a chat-completions or a messages request"
-        )
-    raws = split_array(fields["messages"])
+    if format == "openai_responses" or ("input" in fields and "messages" not in fields):
+        format = "openai_responses"
+    listed = _listed(fields, format)
     limits = read_json(body, _Limits)
-    found = format or detect(raws, _with_tool_shape(fields))
+    found = format or detect(listed, _with_tool_shape(fields))
     return Request(
         format=found,
         body=body,
-        messages=tuple(decode_messages(raws, found)),
-        system=fields.get("system", b""),
+        messages=tuple(decode_messages(listed, found)),
+        system=_given(fields, system_field(found)),
         tools=fields.get("tools", b""),
         model=limits.model or "",
-        max_tokens=limits.max_completion_tokens or limits.max_tokens,
+        max_tokens=limits.max_completion_tokens or limits.max_tokens or limits.max_output_tokens,
     )
 
 
@@ -99,25 +129,50 @@ def encode_request(request: Request) -> bytes:
     """Return the body to send: the bytes it came in where nothing changed, else those fields that did."""
     fields = read_fields(request.body)
     messages = encode_messages(request.messages, request.format)
-    if split_array(fields["messages"]) != messages:
-        fields["messages"] = write_array(messages)
-    elif all(fields.get(name, b"") == value for name, value in _preamble(request)):
+    system = system_field(request.format)
+    preamble = ((system, request.system), ("tools", request.tools))
+    if _listed(fields, request.format) != messages:
+        fields[list_field(request.format)] = write_array(messages)
+    elif all(_given(fields, name) == value for name, value in preamble):
         return request.body
-    for name, value in _preamble(request):
+    for name, value in preamble:
         if value:
             fields[name] = value
-        else:
-            fields.pop(name, None)
+        elif _given(fields, name):
+            del fields[name]
     return write_object(fields)
+
+
+def list_field(format: Format) -> str:
+    """Return the name of the field that holds a request's conversation."""
+    return "input" if format == "openai_responses" else "messages"
+
+
+def system_field(format: Format) -> str:
+    """Return the name of the field that holds a system prompt apart from the conversation."""
+    return "instructions" if format == "openai_responses" else "system"
+
+
+def _listed(fields: dict[str, bytes], format: Format | None) -> list[bytes]:
+    """Return the pieces of the conversation; a Responses request may have one text instead, which the user says."""
+    name = list_field(format or "openai_chat")
+    if name not in fields:
+        raise UnknownFormat(
+            "the request has no `messages` and no `input`: expected a chat-completions, messages or responses request"
+        )
+    if name == "input" and fields[name].lstrip()[:1] == b'"':
+        return [write_object({"role": b'"user"', "content": fields[name]})]
+    return split_messages(fields[name])
+
+
+def _given(fields: dict[str, bytes], name: str) -> bytes:
+    value = fields.get(name, b"")
+    return b"" if name == "instructions" and value == b"null" else value
 
 
 def with_messages(request: Request, messages: Sequence[Message]) -> Request:
     """Return the request with other messages; every other field stays."""
     return replace(request, messages=tuple(messages))
-
-
-def _preamble(request: Request) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
-    return (("system", request.system), ("tools", request.tools))
 
 
 def _with_tool_shape(fields: dict[str, bytes]) -> set[str]:

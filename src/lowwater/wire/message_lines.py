@@ -1,22 +1,23 @@
 """Messages as lines of a file: as they came, byte for byte, and all in one format."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from lowwater.values.message import Format, Message
 from lowwater.wire.detect import told_format
 from lowwater.wire.formats import encode_messages, reread
 
-_OTHER: dict[Format, Format] = {"openai_chat": "anthropic", "anthropic": "openai_chat"}
-
 
 def message_lines(messages: Sequence[Message]) -> list[bytes]:
     """Return one JSON object a line, without line ends.
 
-    Those that came in the format the messages speak last, or read the same in both, leave as they came; line breaks
+    Those that came in the format the messages speak last, or read the same there, leave as they came; line breaks
     between their fields become spaces.
     """
     format = _spoken(messages)
-    read = reread(messages, assumed=_OTHER[format], format=format)
+    read = list(messages)
+    for other in get_args(Format):
+        read = reread(read, assumed=other, format=format)
     return [_on_one_line(raw) for raw in encode_messages(read, format)]
 
 

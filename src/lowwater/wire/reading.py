@@ -81,7 +81,8 @@ def _plain(value: object) -> object:
     # Pydantic models, which is what both official SDKs return: only what was set, as a client would send it back.
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return cast(object, dump(mode="json", exclude_unset=True, by_alias=True))
+        # Answers may hold what the SDK's types do not foresee; it is sent back all the same, and without a warning.
+        return cast(object, dump(mode="json", exclude_unset=True, by_alias=True, warnings=False))
     raise TypeError(f"a {type(value).__name__} is no message content")
 
 

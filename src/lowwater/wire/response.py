@@ -1,4 +1,4 @@
-"""Whole (not streamed) answers of both providers: the message to keep, and the usage."""
+"""Whole (not streamed) answers in every format: the message to keep, and the usage."""
 
 from typing import Any
 
@@ -12,7 +12,9 @@ from lowwater.wire.anthropic.usage import decode_report as anthropic_report
 from lowwater.wire.miss_reason import anthropic_reason, openai_reason
 from lowwater.wire.openai_chat.decode import decode_message as decode_chat
 from lowwater.wire.openai_chat.usage import decode_report as chat_report
-from lowwater.wire.reading import read_fields, read_json, write_object
+from lowwater.wire.openai_responses.decode import decode_message as decode_items
+from lowwater.wire.openai_responses.usage import decode_report as responses_report
+from lowwater.wire.reading import read_fields, read_json, write_array, write_object
 from lowwater.wire.usage import Report
 
 _NULL = Raw(b"null")
@@ -39,14 +41,37 @@ class _Answer(Struct):
     diagnostics: Raw = _NULL
 
 
+class _Error(Struct):
+    message: str | None = None
+
+
+class _Incomplete(Struct):
+    reason: str | None = None
+
+
+class _Output(Struct):
+    output: list[Raw]
+    usage: Raw = _NULL
+    model: str | None = None
+    status: str | None = None
+    error: _Error | None = None
+    incomplete_details: _Incomplete | None = None
+    service_tier: Any = None
+    prompt_cache_diagnostics: Raw = _NULL
+
+
 def decode_response(raw: bytes) -> Response:
-    """Return the answer in `raw`, a chat completion or an Anthropic message, or raise a BadInput."""
+    """Return the answer in `raw`: a chat completion, an Anthropic message or a response; or raise a BadInput."""
     fields = read_fields(raw)
     if "choices" in fields:
         return _completion(raw)
     if "content" in fields:
         return _answer(raw)
-    raise UnknownFormat("not a model's answer: expected a chat completion or an Anthropic message")
+    if "output" in fields:
+        return _output(raw)
+    raise UnknownFormat(
+        "not a model's answer: expected a chat completion, an Anthropic message or a response"
+    )
 
 
 def _completion(raw: bytes) -> Response:
@@ -75,6 +100,25 @@ def _answer(raw: bytes) -> Response:
         model=answer.model,
         stop=answer.stop_reason,
         miss_reason=anthropic_reason(bytes(answer.diagnostics)),
+    )
+
+
+def _output(raw: bytes) -> Response:
+    answer = read_json(raw, _Output)
+    if answer.status in {"failed", "cancelled"}:
+        said = answer.error.message if answer.error else None
+        raise BadInput(
+            f"the response {answer.status}, there is nothing to record: {said or 'no reason given'}"
+        )
+    items = [bytes(item) for item in answer.output]
+    usage = bytes(answer.usage)
+    stopped = answer.incomplete_details.reason if answer.incomplete_details else None
+    return _response(
+        decode_items(write_array(items), 0),
+        None if usage == b"null" else responses_report(usage, tier=answer.service_tier),
+        model=answer.model,
+        stop=stopped or answer.status,
+        miss_reason=openai_reason(bytes(answer.prompt_cache_diagnostics)),
     )
 
 

@@ -1,4 +1,8 @@
-"""Tool definitions from one format to the other."""
+"""Tool definitions from one format to the others."""
+
+import re
+from collections.abc import Callable
+from types import MappingProxyType
 
 from msgspec import Raw
 
@@ -6,6 +10,29 @@ from lowwater.errors import BadInput
 from lowwater.values.message import Format
 from lowwater.wire.reading import read_fields, read_json, write_array, write_object
 
+_FUNCTION = b'"function"'
+_CUSTOM = b'"custom"'
+_HOSTED = frozenset(
+    b'"%b"' % kind
+    for kind in (
+        b"web_search",
+        b"web_search_preview",
+        b"file_search",
+        b"code_interpreter",
+        b"image_generation",
+        b"computer",
+        b"computer_use_preview",
+        b"mcp",
+        b"local_shell",
+        b"shell",
+        b"apply_patch",
+        b"tool_search",
+        b"namespace",
+    )
+)
+"""Types of tools that OpenAI runs or knows itself."""
+_DATED = re.compile(rb'_\d{8}"$')
+"""How the types of tools end that Anthropic runs or knows itself."""
 _NO_ARGUMENTS = b'{"type":"object","properties":{}}'
 
 
@@ -20,8 +47,7 @@ def tools_as(tools: bytes, format: Format) -> bytes:
         raws = [bytes(tool) for tool in read_json(tools, list[Raw])]
     except BadInput:
         return tools
-    change = _as_chat if format == "openai_chat" else _as_anthropic
-    changed = [change(raw) for raw in raws]
+    changed = [_CHANGES[format](raw) for raw in raws]
     return tools if changed == raws else write_array([raw for raw in changed if raw])
 
 
@@ -29,18 +55,48 @@ def _as_chat(raw: bytes) -> bytes:
     fields = read_fields(raw)
     if "function" in fields or "custom" in fields:
         return raw
-    if "input_schema" not in fields:
+    if _is_flat(fields, _CUSTOM):
+        custom: dict[str, bytes] = {
+            name: fields[name] for name in ("name", "description", "format") if name in fields
+        }
+        return write_object({"type": _CUSTOM, "custom": write_object(custom)})
+    if "input_schema" not in fields and not _is_flat(fields, _FUNCTION):
         return b""
-    function: dict[str, bytes] = {name: fields[name] for name in ("name", "description") if name in fields}
-    function["parameters"] = fields["input_schema"]
-    return write_object({"type": b'"function"', "function": write_object(function)})
+    names = ("name", "description", "parameters", "strict")
+    function: dict[str, bytes] = {name: fields[name] for name in names if name in fields}
+    if "input_schema" in fields:
+        function["parameters"] = fields["input_schema"]
+    return write_object({"type": _FUNCTION, "function": write_object(function)})
 
 
 def _as_anthropic(raw: bytes) -> bytes:
     fields = read_fields(raw)
-    if "function" not in fields:
-        return b"" if "custom" in fields else raw
-    function = read_fields(fields["function"])
+    if "function" not in fields and not _is_flat(fields, _FUNCTION):
+        is_openai = "custom" in fields or _is_flat(fields, _CUSTOM) or fields.get("type") in _HOSTED
+        return b"" if is_openai else raw
+    function = read_fields(fields["function"]) if "function" in fields else fields
     tool: dict[str, bytes] = {name: function[name] for name in ("name", "description") if name in function}
     tool["input_schema"] = function.get("parameters", _NO_ARGUMENTS)
     return write_object(tool)
+
+
+def _as_responses(raw: bytes) -> bytes:
+    fields = read_fields(raw)
+    if "function" in fields:
+        return write_object({"type": _FUNCTION} | read_fields(fields["function"]))
+    if "custom" in fields:
+        return write_object({"type": _CUSTOM} | read_fields(fields["custom"]))
+    if "input_schema" not in fields:
+        return b"" if _DATED.search(fields.get("type", b"")) else raw
+    named = {name: fields[name] for name in ("name", "description") if name in fields}
+    return write_object({"type": _FUNCTION} | named | {"parameters": fields["input_schema"]})
+
+
+def _is_flat(fields: dict[str, bytes], kind: bytes) -> bool:
+    """Return whether it is a tool in the form of the Responses format, where name and type stand side by side."""
+    return fields.get("type") == kind and "name" in fields and "input_schema" not in fields
+
+
+_CHANGES: MappingProxyType[Format, Callable[[bytes], bytes]] = MappingProxyType(
+    {"openai_chat": _as_chat, "anthropic": _as_anthropic, "openai_responses": _as_responses}
+)

@@ -19,7 +19,7 @@ from lowwater.wire.reading import write_json
 
 
 class Read(Struct, frozen=True, kw_only=True):
-    """Messages, the format they were read in, and whether one of them told it; None if they read the same in both."""
+    """Messages, the format they were read in, and whether one of them told it; None if they read the same in all."""
 
     messages: tuple[Message, ...]
     format: Format

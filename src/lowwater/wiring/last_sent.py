@@ -1,11 +1,20 @@
 """The request a session handed out last: a summary can be asked for by extending it."""
 
-from msgspec import Struct
+from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.assemble.legal import mend
+from lowwater.assemble.seams import seams_of
+from lowwater.engine.caching import laid_out, marks_of, warmth_of
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import State
 from lowwater.values.entries import Rewound, TakenBack
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format
 from lowwater.values.summaries import Riding
+from lowwater.wire.anthropic.betas import dropping
 from lowwater.wire.reading import write_json
 from lowwater.wiring.request import PreparedRequest
 
@@ -22,6 +31,46 @@ class LastSent(Struct, frozen=True, kw_only=True):
         later = ledger.entries[len(self.ledger.entries) :]
         if any(isinstance(entry, Rewound | TakenBack) for entry in later):
             return None
-        fields = self.request.as_anthropic() if format == "anthropic" else self.request.as_openai()
+        fields = self._fields(format)
         since = [numbered.message for numbered in ledger.messages[len(self.ledger.messages) :]]
         return Riding(format=format, body=write_json({"model": self.model, **fields}), since=tuple(since))
+
+    def _fields(self, format: Format) -> dict[str, Any]:
+        match format:
+            case "anthropic":
+                return self.request.as_anthropic()
+            case "openai_chat":
+                return self.request.as_openai()
+            case "openai_responses":
+                return self.request.as_responses()
+
+
+def compacting(state: State, ledger: Ledger, upto: int, setup: Setup, at: float) -> Riding:
+    """Return the request that ends behind the first `upto` items of a view, as it is sent: what a provider is to compact.
+
+    It is marked at its end, where an earlier request of the session ended or nearly so: there the cache is read. Where
+    nothing is cached it has no marks, for what they would have written is about to be replaced.
+    """
+    view, layout = ledger.view, laid_out(replace(state, ledger=ledger), setup).layout
+    warm = warmth_of(state, layout, at).hit() > 0
+    messages = tuple(mend(view.messages[:upto]))
+    thinking, _, tool_choice = state.parameters.partition(b"\0")
+    request = PreparedRequest(
+        messages=messages,
+        told=state.format,
+        assumed=state.assumed,
+        system=view.system,
+        tools=view.tools,
+        thinking=thinking_as_set(thinking, state, setup),
+        tool_choice=tool_choice,
+        marks=marks_of(state, setup) if warm else None,
+        seams=replace(seams_of(ledger, messages), shared=len(messages)),
+    )
+    fields = request.as_anthropic()
+    return Riding(format="anthropic", body=write_json({"model": state.route.model, **fields}))
+
+
+def thinking_as_set(thinking: bytes, state: State, setup: Setup) -> bytes:
+    """Return a request's `thinking` with what the settings ask of the provider about thinking behind a change."""
+    asks = state.binds_thinking and setup.settings.model.bound_thinking == "drop"
+    return dropping(thinking) if asks else thinking

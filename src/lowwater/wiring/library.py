@@ -20,7 +20,7 @@ from lowwater.wiring.lineage import new_name
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import opened_store
-from lowwater.wiring.summarizers import Writer, model_of, summarizers_for
+from lowwater.wiring.summarizers import Writer, compacts, model_of, summarizers_for
 from lowwater.wiring.windows import Windows
 
 
@@ -68,6 +68,7 @@ class Lowwater:
             size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
             rungs=len(summarizers),
             summary_models=tuple(model_of(each, registry) for each in summarizers),
+            native=tuple(rung for rung, each in enumerate(summarizers) if compacts(each)),
         )
         self._outside = Outside(
             summarizers=summarizers,

@@ -17,6 +17,9 @@ from lowwater.wire.anthropic.marks import (
 )
 from lowwater.wire.openai_chat.marks import break_message, carries_break, unbreak_message
 from lowwater.wire.openai_chat.marks import mark_message as mark_chat_message
+from lowwater.wire.openai_responses.marks import break_item, unbreak_item
+from lowwater.wire.openai_responses.marks import carries_break as carries_item_break
+from lowwater.wire.openai_responses.marks import count_blocks as count_item_blocks
 
 MOST_MARKS = 4
 """What Anthropic's API takes; at OpenAI the server's own mark is one of four."""
@@ -86,6 +89,25 @@ def with_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: 
     )
     for at in (*preamble, *(first + place for place in places)):
         bare[at] = break_message(bare[at])
+    return bare
+
+
+def with_item_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+    """Return Responses items with OpenAI's breakpoints, as `with_breakpoints` puts them on chat messages.
+
+    Instructions that stand apart from the items can carry none; items of the model cannot either.
+    """
+    bare = [unbreak_item(raw) for raw in raws]
+    preamble = [at for at in range(first) if carries_item_break(bare[at])]
+    places = place_marks(
+        [count_item_blocks(raw) for raw in bare[first:]],
+        seams=seams.moved(lambda at: at - first),
+        most=marks.on_messages + 1 - len(preamble),
+        lookback=marks.lookback,
+        carries=lambda at: carries_item_break(bare[first + at]),
+    )
+    for at in (*preamble, *(first + place for place in places)):
+        bare[at] = break_item(bare[at])
     return bare
 
 

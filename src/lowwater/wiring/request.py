@@ -1,4 +1,4 @@
-"""What a session hands its user to send: the view in either provider's form, marked for its cache."""
+"""What a session hands its user to send: the view in each provider's form, marked for its cache."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,23 +11,31 @@ from lowwater.assemble.seams import NOWHERE, Seams
 from lowwater.compact.native import sent_from
 from lowwater.values.decision import Decision
 from lowwater.values.message import Format, Message
+from lowwater.values.native_block import newest_block
 from lowwater.values.parts import Text
+from lowwater.wire.anthropic.betas import betas_for
 from lowwater.wire.anthropic.thinking import thinking_for
 from lowwater.wire.formats import encode_messages, reread
 from lowwater.wire.reading import write_json
 from lowwater.wire.tools import tools_as
-from lowwater.wiring.marking import with_breakpoints, with_chat_marks, with_marks, with_marks_left
+from lowwater.wiring.marking import (
+    with_breakpoints,
+    with_chat_marks,
+    with_item_breakpoints,
+    with_marks,
+    with_marks_left,
+)
 
 _NOTHING = frozenset({b"", b"[]", b'""', b"null"})
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
 class PreparedRequest(Struct, frozen=True, kw_only=True):
-    """A request ready to be sent; pass it on with `**request.as_anthropic()` or `**request.as_openai()`."""
+    """A request ready to be sent; pass it on with `**request.as_anthropic()`, `as_openai()` or `as_responses()`."""
 
     messages: tuple[Message, ...]
     told: Format | None = None
-    """The format that one of the messages told; None if they read the same in both."""
+    """The format that one of the messages told; None if they read the same in all."""
     assumed: Format | None = None
     """The format in which they were read before one did."""
     system: bytes = b""
@@ -45,6 +53,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     tokens: int = 0
     """The size of the prompt, in the model's tokens, as far as can be told before sending."""
     decision: Decision | None = None
+    whole: bool = False
+    """Whether it shows every message of the client's list as it came."""
 
     def as_anthropic(self) -> dict[str, Any]:
         """Return `messages`, and what else there is of the request, for the Anthropic SDK or API."""
@@ -61,6 +71,12 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         thinking = thinking_for(self.thinking, raws) if self.thinking else b""
         return _fields(raws, system=system, tools=tools, tool_choice=self.tool_choice, thinking=thinking)
 
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """Anthropic's betas that a call needs: give them to `client.beta.messages.create(betas=…)`, or in `anthropic-beta`."""
+        holding = [message for message in self.messages if newest_block([message]) is not None]
+        return betas_for(encode_messages(holding, "anthropic"), self.thinking)
+
     def as_openai(self, *, cache_key: bool = True) -> dict[str, Any]:
         """Return `messages`, and `tools` where there are any, for the OpenAI SDK or a compatible API.
 
@@ -75,12 +91,36 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"), tool_choice=self.tool_choice)
         return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
+    def as_responses(self, *, cache_key: bool = True) -> dict[str, Any]:
+        """Return `input`, and `instructions` and `tools` where there are any, for the Responses API.
+
+        An answer's items stand as they came, whichever message they are part of. For OpenAI's own models there is a
+        `prompt_cache_key` too, unless `cache_key` is False.
+        """
+        messages = self._read_as("openai_responses")
+        raws = encode_messages(messages, "openai_responses")
+        if self.marks is not None and self.marks.breakpoints:
+            first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
+            seams = self._seams("openai_responses", len(raws))
+            raws = with_item_breakpoints(raws, first=first, marks=self.marks, seams=seams)
+        instructions = b"" if self.system in _NOTHING else _as_text(self.system)
+        fields = _fields(
+            raws,
+            listed="input",
+            instructions=instructions,
+            tools=tools_as(self.tools, "openai_responses"),
+            tool_choice=self.tool_choice,
+        )
+        return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
+
     def _read_as(self, format: Format) -> list[Message]:
-        return reread(self.messages, assumed=self.assumed, format=self.told or format)
+        read = reread(self.messages, assumed=self.assumed, format=self.told or format)
+        # What reads the same in both of OpenAI's formats counts as chat until an item says otherwise.
+        return reread(read, assumed="openai_chat", format=format) if format == "openai_responses" else read
 
     def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
         """Return the system prompt and the messages as Anthropic wants them: apart."""
-        if self.told == "openai_chat":
+        if self.told in ("openai_chat", "openai_responses"):
             return _system_apart(self.system, messages)
         return self.system, list(messages)
 
@@ -95,6 +135,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
         def place(at: int) -> int:
             before = messages[: at + 1]
+            if format == "openai_responses":
+                return len(encode_messages(before, format)) - 1
             if format == "openai_chat":
                 return len(encode_messages(self._with_system(before), format)) - 1
             left_out = sent_from(self._split(messages)[1])
@@ -103,8 +145,8 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         return self.seams.moved(place)
 
 
-def _fields(raws: Sequence[bytes], **others: bytes) -> dict[str, Any]:
-    fields: dict[str, Any] = {"messages": [msgspec.json.decode(raw) for raw in raws]}
+def _fields(raws: Sequence[bytes], *, listed: str = "messages", **others: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = {listed: [msgspec.json.decode(raw) for raw in raws]}
     return fields | {
         name: msgspec.json.decode(value) for name, value in others.items() if value not in _NOTHING
     }
@@ -121,6 +163,11 @@ def _system_apart(system: bytes, messages: Sequence[Message]) -> tuple[bytes, li
 
 def _system_message(system: bytes) -> Message:
     return Message(role="system", parts=(Text(text=_text_of(system)),))
+
+
+def _as_text(system: bytes) -> bytes:
+    """Return a system prompt as one text; one that is a text already stays byte for byte."""
+    return system if system.lstrip()[:1] == b'"' else write_json(_text_of(system))
 
 
 def _text_of(system: bytes) -> str:

@@ -7,7 +7,8 @@ from platformdirs import user_data_path
 
 from lowwater.ports import Store
 from lowwater.store.indexing import as_it_is
-from lowwater.store.opening import SQLITE, open_store
+from lowwater.store.opening import open_store
+from lowwater.store.sqlite.address import SQLITE, sqlite_address
 
 VARIABLE = "LOWWATER_STORE"
 FORGETFUL = "memory:"
@@ -32,8 +33,8 @@ def default_address() -> str:
 
 def file_at(address: str) -> Path | None:
     """Return the file that a store at this address is, or would be; None if it is none."""
-    path = address.removeprefix(SQLITE)
-    return None if path == address else Path(path).expanduser()
+    file = sqlite_address(address)
+    return None if file is None else file.path
 
 
 def default_path() -> Path:

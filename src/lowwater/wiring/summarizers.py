@@ -30,6 +30,11 @@ def model_of(summarizer: Summarizer | AsyncSummarizer, registry: Registry) -> Mo
     return registry.find(name) if isinstance(name, str) and name else None
 
 
+def compacts(summarizer: Summarizer | AsyncSummarizer) -> bool:
+    """Return whether a summarizer can ask its provider to compact by itself."""
+    return getattr(summarizer, "compacts", False) is True
+
+
 def _writer(given: Writer) -> Summarizer | AsyncSummarizer:
     if isinstance(given, str):
         context = load_registry().find(given).context_length

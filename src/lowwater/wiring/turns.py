@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from lowwater.assemble.legal import mend
+from lowwater.decide.policies import policy_named
 from lowwater.engine.commit import Acted
 from lowwater.engine.drive import Driver
-from lowwater.engine.effects import Announce, Perform, Steps
+from lowwater.engine.effects import Announce, Perform, Steps, Summarize
 from lowwater.engine.repeating import booked, spent_on
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
@@ -50,7 +51,7 @@ class Turns:
         setup: Setup,
         outside: Outside,
         *,
-        riding: Callable[[Ledger | None], Riding | None],
+        riding: Callable[[Ledger | None, int], Riding | None],
     ) -> None:
         self._riding = riding
         self._kept = kept
@@ -65,13 +66,25 @@ class Turns:
         """Take a turn, blocking until it is done."""
         summarizers = self._outside.blocking()
         with self._lock:
-            return self._driver().drive(self._steps(turn), summarizers)
+            return self._driver().drive(self._steps(turn, self._setup), summarizers)
+
+    def take_at_once(self, turn: Turn[T]) -> T:
+        """Take a turn without asking anybody: one that would have to is taken as if nothing were to be bought.
+
+        What fits no longer is made to fit all the same, without a model.
+        """
+        with self._lock:
+            try:
+                return _at_once(self._driver(), self._steps(turn, self._setup))
+            except _Asks:
+                patient = replace(self._setup, rungs=0, policy=policy_named("never"))
+                return _at_once(self._driver(), self._steps(turn, patient))
 
     async def atake(self, turn: Turn[T]) -> T:
         """Take a turn without blocking the event loop; one that is cancelled may have been kept, and if so whole."""
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
-            return await self._driver().adrive(self._steps(turn), self._outside.summarizers)
+            return await self._driver().adrive(self._steps(turn, self._setup), self._outside.summarizers)
 
     def _driver(self) -> Driver:
         outside = self._outside
@@ -91,13 +104,13 @@ class Turns:
         finally:
             self._is_announcing = False
 
-    def _steps(self, turn: Turn[T]) -> Steps[T]:
+    def _steps(self, turn: Turn[T], setup: Setup) -> Steps[T]:
         """Run the turn on the state as it is, and again if that has changed meanwhile; the last time nobody is asked."""
         spent: int | None = 0
         for attempt in range(_ATTEMPTS):
             seen = self._kept.state
             try:
-                result = yield from self._run(turn, seen, self._setup, announced=attempt > 0)
+                result = yield from self._run(turn, seen, setup, announced=attempt > 0)
             except StaleLedger:
                 self._kept.refresh()
                 continue
@@ -146,6 +159,27 @@ class Turns:
             for warning in result.warnings:
                 tell_warning(warning, self._kept.home.name, call=outside.on_warning, quiet=outside.quiet)
         return result
+
+
+class _Asks(Exception):
+    """A turn has to ask somebody."""
+
+
+def _at_once(driver: Driver, steps: Steps[T]) -> T:
+    """Drive a turn to its end, or raise _Asks before anything is kept."""
+
+    def checked() -> Steps[T]:
+        try:
+            effect = next(steps)
+            while True:
+                if isinstance(effect, Summarize):
+                    raise _Asks
+                effect = steps.send((yield effect))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    return driver.drive(checked(), ())
 
 
 def _silently(steps: Steps[T]) -> Steps[T]:

@@ -36,7 +36,7 @@ def ask_chat(provider: Provider, *, stream: bool = False) -> Any:
     ("method", "path", "headers", "status", "kind"),
     [
         pytest.param("GET", "/api/tags", {}, 404, "not_found_error", id="a probe for another server"),
-        pytest.param("POST", "/v1/responses", {}, 404, "not_found_error", id="an endpoint that is not here"),
+        pytest.param("POST", "/v1/embeddings", {}, 404, "not_found_error", id="an endpoint that is not here"),
         pytest.param("GET", "/v1/chat/completions", {}, 405, "invalid_request_error", id="another method"),
         pytest.param("GET", "/v1/messages", {}, 405, "invalid_request_error", id="another method, Messages"),
         pytest.param(

@@ -12,7 +12,7 @@ from lowwater.values.message import Format, Message
 from lowwater.values.parts import Opaque
 from lowwater.wire.formats import decode_messages, encode_messages
 
-FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat")
+FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat", "openai_responses")
 BOTH: st.SearchStrategy[Format] = st.sampled_from(FORMATS)
 QUICK = settings(max_examples=60, deadline=None)
 FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])
@@ -136,6 +136,26 @@ CHAT = {
     "a cache mark": lambda raws: any_block(raws, cache_control={"type": "ephemeral"}),
     "parallel calls": lambda raws: any(len(m.calls) > 1 for m in decode_messages(raws, "openai_chat")),
 }
+
+
+RESPONSES = {
+    "instructions among the items": lambda raws: json.loads(raws[0])["role"] == "developer",
+    "a message without its type": lambda raws: any("type" not in json.loads(raw) for raw in raws),
+    "an image": lambda raws: any_block(raws, type="input_image"),
+    "a file": lambda raws: any_block(raws, type="input_file"),
+    "a refusal": lambda raws: any_block(raws, type="refusal"),
+    "reasoning": lambda raws: holds(raws, b'"encrypted_content"'),
+    "a custom tool": lambda raws: holds(raws, b'"custom_tool_call_output"'),
+    "a local shell": lambda raws: holds(raws, b'"local_shell_call_output"'),
+    "a search of the provider": lambda raws: holds(raws, b'"web_search_call"'),
+    "parallel calls": lambda raws: any(len(m.calls) > 1 for m in decode_messages(raws, "openai_responses")),
+    "an answer of several items": lambda raws: len(decode_messages(raws, "openai_responses")) < len(raws),
+}
+
+
+@pytest.mark.parametrize("wanted", RESPONSES.values(), ids=RESPONSES.keys())
+def test_responses_transcripts_contain(wanted: Any) -> None:
+    assert wanted(find(transcripts("openai_responses"), wanted, settings=FINDING))
 
 
 @pytest.mark.parametrize("wanted", ANTHROPIC.values(), ids=ANTHROPIC.keys())

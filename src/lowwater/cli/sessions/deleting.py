@@ -98,7 +98,11 @@ def _ask(chosen: Sequence[Listed]) -> None:
 
 def _delete(store: Store, chosen: Sequence[Listed]) -> list[Listed]:
     """Delete sessions and return those that were still there."""
-    return [each for each in chosen if store.delete(each.name)]
+    kept = {each.name for each in store.sessions()}
+    there = [each for each in chosen if each.name in kept]
+    if there:
+        store.delete(*(each.name for each in there))
+    return there
 
 
 def _tell(gone: Sequence[Listed], *, json: bool, dry_run: bool) -> None:

@@ -95,7 +95,9 @@ class Native(Struct, frozen=True, kw_only=True):
     after: int
     """The prompts of the calls around it."""
     served: int
-    """The calls from it to the next one or the end."""
+    """The calls from it to the next summary or the end."""
+    kind: str = "summary"
+    """`summary`, or `prune` if only results were cleared."""
     summary_cost: int | None = None
     """As recorded; where it is not, an estimate: the summary is taken to have ridden the cached prompt."""
     summary_recorded: bool = False

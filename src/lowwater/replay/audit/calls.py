@@ -65,10 +65,14 @@ def calls_of(recording: Recording, pricing: Pricing, told: Collection[bytes] = (
 
 
 def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> Iterator[Call]:
-    compactions = {compaction.index: compaction for compaction in recording.compactions}
+    compactions = {
+        each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
+    }
     begins_turn, crossed, last = False, None, None
     for index, recorded in enumerate(recording.messages):
-        crossed = compactions.get(index, crossed)
+        found = compactions.get(index)
+        if found is not None and (crossed is None or crossed.kind == "prune"):
+            crossed = found
         if recorded.call is not None:
             name = recorded.call.model or recording.model
             asked = recorded.call.asked_at if recorded.call.asked_at is not None else last

@@ -1,7 +1,8 @@
-"""The client's own compactions: what each cost, and what it saved until the next one or the end."""
+"""The client's own compactions: what each cost, and what it saved until the next summary or the end."""
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.economics.bill import cost_at, nano_dollars
@@ -12,6 +13,8 @@ from lowwater.replay.audit.sized import characters
 from lowwater.values.recording import Recording
 from lowwater.values.usage import Usage
 
+_PLACEHOLDER = 12
+"""What stands for a result that was cleared, in tokens, or a little less."""
 _SUMMARY_TOKENS = 3_000
 """What a summary is taken to be where its text is not recorded."""
 
@@ -26,18 +29,49 @@ def natives_of(
     for order, at in enumerate(metered):
         call = calls[at]
         if order in compacted and not call.copied:
-            end = next((later for later in compacted if later > order), len(metered))
-            served = [calls[later] for later in metered[order:end]]
-            written = _summary_tokens(recording, call, ratio)
+            summaries = (later for later in compacted if later > order and _is_summary(calls[metered[later]]))
+            served = [calls[later] for later in metered[order : next(summaries, len(metered))]]
             before = calls[metered[order - 1]]
-            native = _native(before, served, misses[at], turn=order, written=written, long=long)
+            moved = _moved(recording, before, call, ratio)
+            native = _native(before, served, misses[at], moved, turn=order, long=long)
             yield replace(native, day="" if native.at is None else day_of(native.at))
         if call.usage is not None:
             long = lifetime_after(call.usage, long=long)
 
 
+class _Moved(Struct, frozen=True, kw_only=True):
+    """What a compaction took out of the prompt and what a model wrote for it, in tokens."""
+
+    removed: int
+    written: int = 0
+
+
+def _is_summary(call: Call) -> bool:
+    return call.compaction is not None and call.compaction.kind == "summary"
+
+
+def _moved(recording: Recording, before: Call, call: Call, ratio: float) -> _Moved:
+    """Return what a compaction moved: the prompts around it tell of a summary; of a prune what was cleared does."""
+    assert call.compaction is not None
+    assert before.usage is not None
+    assert call.usage is not None
+    shrunk = max(0, before.usage.prompt - call.usage.prompt)
+    if call.compaction.kind == "summary":
+        return _Moved(removed=shrunk, written=_summary_tokens(recording, call, ratio))
+    if call.compaction.removed is not None:
+        return _Moved(removed=call.compaction.removed)
+    cleared = set(call.compaction.cleared)
+    sizes = [
+        max(0, round(len(result.text) * ratio) - _PLACEHOLDER)
+        for each in recording.messages[: call.index]
+        for result in each.message.results
+        if result.call_id in cleared
+    ]
+    return _Moved(removed=max(shrunk, sum(sizes)))
+
+
 def _native(
-    before: Call, served: Sequence[Call], miss: Miss | None, *, turn: int, written: int, long: bool
+    before: Call, served: Sequence[Call], miss: Miss | None, moved: _Moved, *, turn: int, long: bool
 ) -> Native:
     call = served[0]
     assert call.compaction is not None
@@ -45,8 +79,10 @@ def _native(
     assert call.usage is not None
     expired = is_expired(before, call, long=long)
     rewritten = 0 if expired or miss is None else miss.cost
-    removed = max(0, before.usage.prompt - call.usage.prompt)
-    saved = [_saved(each, removed, was_warm=not expired if each is call else None) for each in served]
+    saved = [_saved(each, moved.removed, was_warm=not expired if each is call else None) for each in served]
+    asked: int | None = 0
+    if _is_summary(call):
+        asked = _recorded(call) if call.others else _summary_cost(before, moved.written, expired=expired)
     return Native(
         at=call.compaction.at if call.compaction.at is not None else call.at,
         trigger=call.compaction.trigger,
@@ -54,8 +90,9 @@ def _native(
         before=before.usage.prompt,
         after=call.usage.prompt,
         served=len(served),
-        summary_cost=_recorded(call) if call.others else _summary_cost(before, written, expired=expired),
-        summary_recorded=bool(call.others),
+        kind=call.compaction.kind,
+        summary_cost=asked,
+        summary_recorded=bool(call.others) and _is_summary(call),
         rewrite_cost=None if call.prices is None else rewritten,
         saved=_sum(saved),
     )

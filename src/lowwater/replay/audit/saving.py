@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lowwater.economics.belief import HALF_LIFE
 from lowwater.replay.audit.audited import Saving
 from lowwater.replay.audit.calls import Call
-from lowwater.replay.course import Action, Course, Sheet, State, Summarise
+from lowwater.replay.course import Action, Course, Prune, Sheet, State, Summarise
 from lowwater.replay.policies import Policy, never, run
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
@@ -51,15 +51,18 @@ def sheet_of(calls: Sequence[Call]) -> Sheet | None:
     )
 
 
-def saving_of(course: Course, sheet: Sheet, compacted: Sequence[int]) -> Saving | None:
-    """Return what other schedules would have saved; `compacted` are the turns that the client compacted before.
+def saving_of(
+    course: Course, sheet: Sheet, summarised: Sequence[int], pruned: Sequence[int] = ()
+) -> Saving | None:
+    """Return what other schedules would have saved; given are the turns before which the client compacted.
 
     None if one of the schedules cannot keep the session inside the window.
     """
     count = min(len(course.turns), MOST_CALLS)
     tally = Tally(replace(course, turns=course.turns[:count]), sheet)
     rented = run(tally, RentOrBuy(tally))
-    recorded, untouched = run(tally, _as_recorded(frozenset(compacted))).cost, run(tally, never(tally)).cost
+    as_recorded = _as_recorded(tally, frozenset(summarised), frozenset(pruned))
+    recorded, untouched = run(tally, as_recorded).cost, run(tally, never(tally)).cost
     if recorded is None or untouched is None or rented.cost is None:
         return None
     return Saving(
@@ -81,8 +84,10 @@ def calls_earlier(course: Course, sheet: Sheet, *, since: int, turn: int) -> int
     return earlier if earlier > 0 else None
 
 
-def _as_recorded(compacted: frozenset[int]) -> Policy:
+def _as_recorded(tally: Tally, summarised: frozenset[int], pruned: frozenset[int]) -> Policy:
     def decide(turn: int, _state: State) -> Action | None:
-        return Summarise(upto=turn) if turn in compacted else None
+        if turn in summarised:
+            return Summarise(upto=turn)
+        return Prune(upto=tally.edges[turn]) if turn in pruned else None
 
     return decide

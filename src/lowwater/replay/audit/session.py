@@ -66,14 +66,23 @@ def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) 
     sheet = sheet_of(calls)
     if sheet is None:
         return _Estimate(natives=natives)
-    turns = [native.call for native in natives]
-    since = [0, *turns]
+    summaries = [native.call for native in natives if native.kind == "summary"]
+    prunes = [native.call for native in natives if native.kind == "prune"]
     told = tuple(
-        replace(native, earlier=calls_earlier(sizes.course, sheet, since=begin, turn=native.call))
-        for begin, native in zip(since, natives, strict=False)
+        replace(
+            native,
+            earlier=calls_earlier(sizes.course, sheet, since=_before(summaries, native), turn=native.call),
+        )
+        for native in natives
     )
     is_copy = any(call.copied for call in calls)
-    return _Estimate(natives=told, saving=None if is_copy else saving_of(sizes.course, sheet, turns))
+    saving = None if is_copy else saving_of(sizes.course, sheet, summaries, prunes)
+    return _Estimate(natives=told, saving=saving)
+
+
+def _before(summaries: Sequence[int], native: Native) -> int:
+    """Return the call after the last summary before a compaction, or the first."""
+    return max((call for call in summaries if call < native.call), default=0)
 
 
 def _main_model(calls: Sequence[Call]) -> str:

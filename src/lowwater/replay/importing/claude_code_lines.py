@@ -9,7 +9,7 @@ from lowwater.errors import BadInput
 from lowwater.replay.importing.lines import Line, RecordedFile
 from lowwater.wire.reading import read_json
 
-Kind = Literal["answer", "user", "attachment", "boundary", "link"]
+Kind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
 
 SYNTHETIC = "<synthetic>"
 UNNAMED = "?"
@@ -51,6 +51,8 @@ class Said(Struct, frozen=True, kw_only=True):
     attachment: Raw = Raw(b"")
     trigger: str = ""
     before: int | None = None
+    removed: int | None = None
+    cleared: tuple[str, ...] = ()
 
 
 class _Line(Struct):
@@ -70,6 +72,7 @@ class _Line(Struct):
     message: Raw = Raw(b"")
     attachment: Raw = Raw(b"")
     compactMetadata: Raw = Raw(b"")  # noqa: N815
+    microcompactMetadata: Raw = Raw(b"")  # noqa: N815
     data: Raw = Raw(b"")
 
 
@@ -94,6 +97,8 @@ class _Message(Struct):
 class _Metadata(Struct):
     trigger: str | None = None
     preTokens: int | None = None  # noqa: N815
+    tokensSaved: int | None = None  # noqa: N815
+    compactedToolIds: tuple[str, ...] | None = None  # noqa: N815
 
 
 class _Echo(Struct):
@@ -121,9 +126,16 @@ def said_in(file: RecordedFile, entry: Entry) -> Said:
     line = read_json(file.line_at(entry.at), _Line)
     if _is_echo(line):
         line = read_json(bytes(read_json(bytes(line.data), _Echo).message), _Line)
-    if entry.kind == "boundary":
-        metadata = read_json(bytes(line.compactMetadata) or b"{}", _Metadata)
-        return Said(timestamp=line.timestamp or "", trigger=metadata.trigger or "", before=metadata.preTokens)
+    if entry.kind in ("boundary", "prune"):
+        told = line.compactMetadata if entry.kind == "boundary" else line.microcompactMetadata
+        metadata = read_json(bytes(told) or b"{}", _Metadata)
+        return Said(
+            timestamp=line.timestamp or "",
+            trigger=metadata.trigger or "",
+            before=metadata.preTokens,
+            removed=metadata.tokensSaved,
+            cleared=metadata.compactedToolIds or (),
+        )
     if entry.kind == "attachment":
         return Said(timestamp=line.timestamp or "", attachment=line.attachment)
     message = read_json(bytes(line.message), _Message)
@@ -188,6 +200,8 @@ def _kind(line: _Line) -> Kind:
             return "attachment"
         case "system" if line.subtype == "compact_boundary":
             return "boundary"
+        case "system" if line.subtype == "microcompact_boundary":
+            return "prune"
         case _:
             return "link"
 

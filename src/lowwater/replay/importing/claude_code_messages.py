@@ -58,7 +58,7 @@ def told(file: RecordedFile, path: Sequence[Step], session: str) -> Told:
         match step.lines[0].kind:
             case "answer":
                 _answer(file, step, so_far)
-            case "boundary":
+            case "boundary" | "prune":
                 _boundary(file, step.lines[0], so_far)
             case "attachment":
                 _attachment(file, step.lines[0], so_far)
@@ -160,7 +160,13 @@ def _boundary(file: RecordedFile, entry: Entry, so_far: Told) -> None:
         return
     so_far.compactions.append(
         NativeCompaction(
-            index=len(so_far.messages), at=seconds(said.timestamp), trigger=said.trigger, before=said.before
+            index=len(so_far.messages),
+            kind="prune" if entry.kind == "prune" else "summary",
+            at=seconds(said.timestamp),
+            trigger=said.trigger,
+            before=said.before,
+            removed=said.removed,
+            cleared=said.cleared,
         )
     )
 

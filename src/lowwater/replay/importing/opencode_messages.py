@@ -10,6 +10,8 @@ from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMe
 
 _ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
 _INTERRUPTED = "[Tool execution was interrupted]"
+_AT_ONCE = 5.0
+"""Seconds between outputs that one prune clears."""
 _NOT_SENT = ("text/plain", "application/x-directory")
 """Files of these types stand as text beside their part."""
 
@@ -30,6 +32,8 @@ class Conversation:
                 self._answer(one)
             else:
                 file.broken(one.where, "neither of the user nor of the assistant")
+        self.compactions += list(self._prunes(told))
+        self.compactions.sort(key=lambda compaction: compaction.index)
 
     def _ask(self, told: Told) -> None:
         request = next((part for part in told.parts if part.type == "compaction"), None)
@@ -83,6 +87,39 @@ class Conversation:
         if message is not None:
             self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))
         return message is not None
+
+    def _prunes(self, told: Sequence[Told]) -> Iterator[NativeCompaction]:
+        """Yield the prunes: results whose output was cleared, those at one time together."""
+        cleared = sorted(
+            (at, part.call)
+            for one in told
+            for part in one.parts
+            if part.state and part.state.time and (at := seconds(part.state.time.compacted)) is not None
+        )
+        ended: float | None = None
+        calls: list[str] = []
+        for at, call in cleared:
+            if ended is not None and at - ended > _AT_ONCE:
+                yield self._prune(ended, calls)
+                calls = []
+            ended = at
+            calls.append(call)
+        if ended is not None:
+            yield self._prune(ended, calls)
+
+    def _prune(self, at: float, calls: Sequence[str]) -> NativeCompaction:
+        later = (index for index, one in enumerate(self.messages) if one.at is not None and one.at > at)
+        index = next(later, len(self.messages))
+        usages = (one.call.usage for one in reversed(self.messages[:index]) if one.call and one.call.usage)
+        last = next(usages, None)
+        return NativeCompaction(
+            index=index,
+            kind="prune",
+            at=at,
+            trigger="auto",
+            before=last.prompt if last else None,
+            cleared=tuple(calls),
+        )
 
     def _compacted(self, info: MessageInfo, *, trigger: str) -> None:
         calls = (one.call.usage for one in reversed(self.messages) if one.call and one.call.usage)

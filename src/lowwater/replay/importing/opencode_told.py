@@ -17,6 +17,8 @@ class Span(Struct):
     completed: Any = None
     start: Any = None
     end: Any = None
+    compacted: Any = None
+    """When the output of a tool was cleared."""
 
 
 class _Cache(Struct):

@@ -18,12 +18,16 @@ from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.request_logs_batches import BatchRequests
 from lowwater.replay.importing.request_logs_exchanges import Exchange, exchange_in
 from lowwater.replay.importing.request_logs_sessions import AGENT, Asked, Sessions
+from lowwater.values.message import Format
 from lowwater.values.recording import Recording
 from lowwater.wire.detect import detect
-from lowwater.wire.reading import read_fields, read_json
+from lowwater.wire.formats import messages_in
+from lowwater.wire.openai_responses.elsewhere import is_elsewhere
+from lowwater.wire.reading import read_fields, read_json, write_object
 from lowwater.wire.response import decode_response
 
 _LOOKED_AT = 3
+RESPONSES: Format = "openai_responses"
 
 
 class _Item(Struct, frozen=True):
@@ -103,11 +107,27 @@ def _take(
 
 def _asked(request: bytes, where: int | str, sessions: Sessions) -> Asked:
     fields = fields_in(request)
+    if "messages" not in fields and "input" in fields:
+        return _asked_for_response(fields, where, sessions)
     raws = list(items_in(fields.get("messages", b"")))
     format = detect(raws, fields)
     return Asked(
         messages=tuple(sessions.messages(raws, format, where)),
         system=_value(fields.get("system", b"")),
+        tools=_value(fields.get("tools", b"")),
+        model=_model(fields.get("model", b"")),
+    )
+
+
+def _asked_for_response(fields: dict[str, bytes], where: int | str, sessions: Sessions) -> Asked:
+    if is_elsewhere(fields):
+        raise BadInput("the request goes on with what its provider keeps: its history is not in the log")
+    listed = fields["input"]
+    said = write_object({"role": b'"user"', "content": listed}) if listed[:1] == b'"' else b""
+    raws = [said] if said else list(items_in(listed))
+    return Asked(
+        messages=tuple(sessions.messages(messages_in(raws, RESPONSES), RESPONSES, where)),
+        system=_value(fields.get("instructions", b"")),
         tools=_value(fields.get("tools", b"")),
         model=_model(fields.get("model", b"")),
     )

@@ -1,7 +1,7 @@
 """One line of a request log: the body that was sent, the answer that came, and when.
 
-Loggers wrap both in layers of their own; what counts is found by what only a body has: `messages` in a request,
-`choices` or an assistant's `content` in an answer.
+Loggers wrap both in layers of their own; what counts is found by what only a body has: `messages` or `input` in a
+request, `choices`, an assistant's `content` or a response's `output` in an answer.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from lowwater.errors import BadInput
 from lowwater.replay.importing.outline import fields_in, items_in
-from lowwater.replay.importing.request_logs_streams import answer_in_chunks, answer_in_events
 from lowwater.replay.importing.times import seconds
 from lowwater.wire.reading import read_json, write_object
+from lowwater.wire.streams import answer_in_events, answer_in_stream
 
 _SENT = ("request", "request_body", "req", "proxy_server_request", "body", "params", "kwargs")
 _CAME = ("response", "response_body", "res", "result", "response_obj", "completion")
@@ -57,7 +57,7 @@ def exchange_in(line: bytes) -> Exchange | None:
         usage=_counted(fields),
         custom_id=custom_id,
         asked_at=asked_at,
-        at=at or _seconds(fields_in(answer).get("created", b"")) or asked_at,
+        at=at or _first(fields_in(answer), ("created", "created_at")) or asked_at,
     )
 
 
@@ -76,7 +76,7 @@ def _request_in(fields: dict[str, bytes]) -> bytes:
 def _request(raw: bytes, depth: int = 0) -> bytes:
     body = _unquoted(raw)
     fields = fields_in(body)
-    if fields.get("messages", b"")[:1] == b"[":
+    if fields.get("messages", b"")[:1] == b"[" or _is_responses_request(fields):
         return body
     return _inside(fields, _INNER_SENT, depth, _request)
 
@@ -85,17 +85,25 @@ def _answer(raw: bytes, depth: int = 0) -> bytes:
     if raw[:1] == b'"':
         text = _text(raw)
         if text.lstrip().startswith(("data:", "event:")):
-            return answer_in_events(text)
+            return answer_in_stream(text.encode(errors="replace"))
     body = _unquoted(raw)
     if body[:1] == b"[":
-        return answer_in_chunks(items_in(body))
+        return answer_in_events(items_in(body))
     fields = fields_in(body)
-    if fields.get("choices", b"")[:1] == b"[":
+    if fields.get("choices", b"")[:1] == b"[" or _is_response(fields):
         return body
     if fields.get("role") == b'"assistant"':
         of_anthropic = fields.get("content", b"")[:1] == b"[" and "tool_calls" not in fields
         return body if of_anthropic else b'{"choices":[{"message":%b}]}' % body
     return _inside(fields, _INNER_CAME, depth, _answer)
+
+
+def _is_responses_request(fields: dict[str, bytes]) -> bool:
+    return fields.get("input", b"")[:1] in (b"[", b'"') and "model" in fields
+
+
+def _is_response(fields: dict[str, bytes]) -> bool:
+    return fields.get("output", b"")[:1] == b"[" and fields.get("object") == b'"response"'
 
 
 def _inside(

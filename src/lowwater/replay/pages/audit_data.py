@@ -217,7 +217,7 @@ def _native(session: AuditedSession, native: Native) -> NativeRow:
     return NativeRow(
         session=session.id,
         at=native.at,
-        trigger=native.trigger,
+        trigger=native.trigger if native.kind == "summary" else f"{native.trigger} {native.kind}".strip(),
         before=native.before,
         after=native.after,
         served=native.served,

@@ -67,6 +67,7 @@ def without_series(result: SessionResult) -> SessionResult:
     """Return a result without what was only for drawing."""
     return replace(
         result,
+        times=(),
         outcomes=tuple(replace(outcome, series=None, events=()) for outcome in result.outcomes),
     )
 

@@ -135,6 +135,8 @@ class SessionResult(Struct, frozen=True, kw_only=True):
     """Calls after those, which were left out: the optimum of very long sessions takes too long."""
     fixed: int = 0
     """Tools and system prompt."""
+    times: tuple[float, ...] = ()
+    """Seconds from the first call to each, for drawing."""
     skipped: str = ""
     bounds: tuple[Bounds, ...] = ()
     outcomes: tuple[Outcome, ...] = ()

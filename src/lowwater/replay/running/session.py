@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import accumulate
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +24,7 @@ from lowwater.values.model import Model
 from lowwater.values.recording import Recording
 from lowwater.values.settings.words import did_you_mean, shown
 
-VERSION = 2
+VERSION = 3
 """What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
 
 MOST_CALLS = 3_000
@@ -118,6 +119,7 @@ def replay_session(task: Task) -> SessionResult:
         calls=len(course.turns),
         beyond=len(whole.exchanges) - len(script.exchanges),
         fixed=course.fixed,
+        times=tuple(accumulate(gaps_of(script))),
         bounds=tuple(bounds),
         outcomes=tuple(outcomes),
     )

@@ -58,8 +58,11 @@ class PostgresStore:
         """Begin another session with the ledger of this one."""
         return self._connections.writing(lambda connection: copy(connection, session, to, about))
 
-    def delete(self, session: str, /) -> bool:
-        """Forget a session; its rows are gone when it returns, and their bytes once the server has vacuumed the tables."""
+    def delete(self, session: str, /, *others: str) -> bool:
+        """Forget sessions; their rows are gone when it returns, and the bytes once the server has vacuumed the tables."""
+        return sum(self._delete_one(name) for name in (session, *others)) > 0
+
+    def _delete_one(self, session: str) -> bool:
         return self._connections.writing(lambda connection: delete(connection, session))
 
     def sessions(self) -> list[Listed]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lowwater.store.indexing import Conceal, words_of
 from lowwater.store.packing import digest, unpack_message
 
-AT_ONCE = 64
+AT_ONCE = 256
 """How many messages wait to be indexed together."""
 
 

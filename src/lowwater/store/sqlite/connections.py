@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lowwater.errors import LowwaterError, UnusableStore
+from lowwater.store.sqlite.address import Sync
 from lowwater.store.sqlite.failures import translated
 from lowwater.store.sqlite.schema import migrate, refuse_newer
 
@@ -17,12 +18,16 @@ OLDEST = (3, 35, 0)
 PATIENCE = 60.0
 """Seconds to wait for another writer; a commit takes milliseconds, but there may be many in the queue."""
 
+CACHE = 8_000
+"""Kilobytes of pages that a connection keeps; the index is merged faster than with the 2,000 that SQLite takes."""
+
 
 class Connections:
     """Hands out transactions; what fails inside one is rolled back."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, sync: Sync = "full") -> None:
         self.path = path
+        self._sync: Sync = sync
         self._idle: list[sqlite3.Connection] = []
         self._inherited: list[sqlite3.Connection] = []
         self._process = os.getpid()
@@ -113,7 +118,8 @@ class Connections:
         try:
             # Only in a file that has no tables yet: free pages can then be given back to the disk.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {self._sync}")
+            connection.execute(f"PRAGMA cache_size = -{CACHE}")
             connection.execute("PRAGMA secure_delete = ON")
             _log_ahead(connection)
             migrate(connection, self.path)

@@ -6,10 +6,11 @@ from pathlib import Path
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.packing import pack
 from lowwater.store.sqlite import accounting, reading, trails
+from lowwater.store.sqlite.address import Sync
 from lowwater.store.sqlite.catching_up import catch_up, waiting
 from lowwater.store.sqlite.connections import Connections
 from lowwater.store.sqlite.copying import copy
-from lowwater.store.sqlite.deleting import delete
+from lowwater.store.sqlite.deleting import TOGETHER, delete
 from lowwater.store.sqlite.searching import search
 from lowwater.store.sqlite.writing import append
 from lowwater.values.entries import Entry
@@ -21,8 +22,8 @@ from lowwater.values.trails import Followed, Trail
 class SqliteStore:
     """Keeps sessions in a file that any number of threads and processes may have open; made, for this user only, if missing."""
 
-    def __init__(self, path: Path, *, conceal: Conceal = as_it_is) -> None:
-        self._connections = Connections(path)
+    def __init__(self, path: Path, *, conceal: Conceal = as_it_is, sync: Sync = "full") -> None:
+        self._connections = Connections(path, sync=sync)
         self._conceal = conceal
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
@@ -56,13 +57,16 @@ class SqliteStore:
         with self._connections.writing() as connection:
             return copy(connection, session, to, about)
 
-    def delete(self, session: str, /) -> bool:
-        """Forget a session; its bytes are overwritten in the file, and in the log unless somebody is reading from it."""
-        with self._connections.writing() as connection:
-            was_there = delete(connection, session)
-        if was_there:
+    def delete(self, session: str, /, *others: str) -> bool:
+        """Forget sessions; their bytes are overwritten in the file, and in the log unless somebody is reading from it."""
+        names = (session, *others)
+        deleted = 0
+        for start in range(0, len(names), TOGETHER):
+            with self._connections.writing() as connection:
+                deleted += delete(connection, names[start : start + TOGETHER])
+        if deleted:
             self._connections.empty_log()
-        return was_there
+        return deleted > 0
 
     def sessions(self) -> list[Listed]:
         """Return all sessions, the one changed last first."""

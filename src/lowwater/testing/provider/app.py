@@ -1,7 +1,7 @@
 """The HTTP application: read, check, answer by script, keep what was seen."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,8 @@ from lowwater.testing.provider.openai.dialect import ChatDialect
 from lowwater.testing.provider.prompt import Count
 from lowwater.testing.provider.records import Records, Seen, masked
 from lowwater.testing.provider.responses import CutResponse, HeldResponse
-from lowwater.testing.provider.rule import Incoming, Json, Violation, first_refusal
+from lowwater.testing.provider.responses_api.dialect import ResponsesDialect
+from lowwater.testing.provider.rule import Incoming, Json, Refusal, Violation, first_refusal
 from lowwater.testing.provider.script import Script
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
@@ -51,12 +52,16 @@ class Application:
         self._ids = Ids()
         self._anthropic = MessagesDialect(ids=self._ids, key=settings.key, machines=machines)
         self._openai = ChatDialect(ids=self._ids, machines=machines)
+        self._responses = ResponsesDialect(ids=self._ids, key=settings.key, machines=machines)
         self._stopping = asyncio.Event()
         self.asgi = Starlette(
             routes=[
                 Route("/v1/messages", self._messages, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/responses", self._respond, methods=["POST"]),
+                Route("/v1/responses/compact", self._compact, methods=["POST"]),
+                Route("/v1/responses/input_tokens", self._input_tokens, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ],
             exception_handlers={404: self._unknown, 405: self._unknown},
@@ -73,19 +78,35 @@ class Application:
     async def _chat(self, request: Request) -> Response:
         return await self._exchange(request, self._openai)
 
-    async def _count_tokens(self, request: Request) -> Response:
-        return await self._exchange(request, self._anthropic, counting=True)
+    async def _respond(self, request: Request) -> Response:
+        return await self._exchange(request, self._responses)
 
-    async def _exchange(self, request: Request, dialect: Dialect, *, counting: bool = False) -> Response:
+    async def _compact(self, request: Request) -> Response:
+        return await self._exchange(request, self._responses, reply=self._responses.compacted)
+
+    async def _count_tokens(self, request: Request) -> Response:
+        return await self._exchange(request, self._anthropic, count=self._anthropic.count)
+
+    async def _input_tokens(self, request: Request) -> Response:
+        return await self._exchange(request, self._responses, count=self._responses.count)
+
+    async def _exchange(
+        self,
+        request: Request,
+        dialect: Dialect,
+        *,
+        count: Callable[[Incoming], Json] | None = None,
+        reply: Callable[[Spoken, Incoming], Json] | None = None,
+    ) -> Response:
+        """Answer a request; `count` answers instead of the script, `reply` makes another body of its answer."""
         seen = await _read(request)
-        incoming = self._incoming(seen, counting=counting)
+        incoming = self._incoming(seen, counting=count is not None)
         refusal = first_refusal(dialect.rules, incoming)
         if refusal is not None:
-            self._records.add(replace(seen, status=refusal.violation.status, refusal=refusal))
-            return self._error(dialect, refusal.violation)
-        if counting:
+            return self._refuse(dialect, refusal, seen, incoming)
+        if count is not None:
             self._records.add(seen)
-            return JSONResponse(self._anthropic.count(incoming), headers=self._headers(dialect))
+            return JSONResponse(count(incoming), headers=self._headers(dialect))
         answer = self._script.next(seen)
         status = answer.status if isinstance(answer, Fail) else 200
         self._records.add(replace(seen, status=status, answer=answer))
@@ -96,7 +117,18 @@ class Application:
             case Hang():
                 return HeldResponse(self._stopping)
             case _:
+                if reply is not None:
+                    return JSONResponse(reply(answer, incoming), headers=self._headers(dialect))
                 return self._speak(dialect, answer, incoming)
+
+    def _refuse(self, dialect: Dialect, refusal: Refusal, seen: Seen, incoming: Incoming) -> Response:
+        """Return an error, or for what is found out late a stream that ends with one."""
+        events = self._responses.refusing(refusal, incoming) if dialect is self._responses else None
+        status = refusal.violation.status if events is None else 200
+        self._records.add(replace(seen, status=status, refusal=refusal))
+        if events is None:
+            return self._error(dialect, refusal.violation)
+        return StreamingResponse(_each(events), headers=self._headers(dialect), media_type=EVENT_STREAM)
 
     def _speak(self, dialect: Dialect, answer: Spoken, incoming: Incoming) -> Response:
         reply = dialect.reply(answer, incoming)

@@ -45,6 +45,8 @@ def tokens(value: object, count: Count) -> int:
             return count(value)
         case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
             return count(text)
+        case {"type": "compaction", "content": str(text)}:
+            return count(text)
         case {"type": "document", "source": {"type": "text", "data": str(text)}}:
             return count(text)
         case {"type": "image" | "document" | "image_url" | "file" | "input_audio"}:

@@ -16,7 +16,7 @@ from lowwater.testing.provider.server import Server
 
 
 class Provider:
-    """Serves `/v1/messages`, `/v1/messages/count_tokens`, `/v1/chat/completions` and `/v1/models` inside a `with` block.
+    """Serves `/v1/messages`, `/v1/chat/completions`, `/v1/responses` and what belongs to them inside a `with` block.
 
     `script` is a sequence of answers, followed by `default` for ever, or a function from the request to its answer.
     `key` signs thinking: providers with one key accept each other's. How prompts are cached follows from the model's

@@ -109,10 +109,12 @@ def tools_json(tools: tuple[Tool, ...], format: Format) -> bytes:
             return msgspec.json.encode(
                 [{"name": t.name, "description": t.description, "input_schema": t.schema()} for t in tools]
             )
-        case "openai_chat":
+        case "openai_chat" | "openai_responses":
             functions = [
                 {"name": t.name, "description": t.description, "parameters": t.schema()} for t in tools
             ]
+            if format == "openai_responses":
+                return msgspec.json.encode([{"type": "function", **function} for function in functions])
             return msgspec.json.encode([{"type": "function", "function": function} for function in functions])
 
 

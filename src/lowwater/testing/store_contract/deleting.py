@@ -39,6 +39,17 @@ def _deletion_takes_the_hits_away(reopen: Open) -> None:
     store.close()
 
 
+def _several_sessions_go_in_one_call(reopen: Open) -> None:
+    store = reopen()
+    for name in ("a", "b", "c"):
+        add(store, name, 0, said("shared words"), said(f"only {name}"))
+    assert store.delete("a", "nobody", "b", "a") is True
+    assert [listed.name for listed in store.sessions()] == ["c"]
+    assert [(hit.session, hit.number) for hit in store.search("shared only")] == [("c", 2), ("c", 1)]
+    assert store.delete("a", "b") is False
+    store.close()
+
+
 def _a_session_begun_again_has_nothing_of_the_deleted_one(reopen: Open) -> None:
     store = reopen()
     old = store.append(
@@ -58,5 +69,6 @@ def _a_session_begun_again_has_nothing_of_the_deleted_one(reopen: Open) -> None:
 CHECKS: tuple[Check, ...] = (
     _deleting_one_session_leaves_the_others_whole,
     _deletion_takes_the_hits_away,
+    _several_sessions_go_in_one_call,
     _a_session_begun_again_has_nothing_of_the_deleted_one,
 )

@@ -1,10 +1,11 @@
-"""Hypothesis strategies for legal conversations: as bytes in either format, as values, as ledgers."""
+"""Hypothesis strategies for legal conversations: as bytes in each format, as values, as ledgers."""
 
 from hypothesis import strategies as st
 
 from lowwater.testing.strategies.anthropic import anthropic_transcripts
 from lowwater.testing.strategies.ledger import ledger_entries, ledgers
 from lowwater.testing.strategies.openai_chat import openai_chat_transcripts
+from lowwater.testing.strategies.openai_responses import openai_responses_transcripts
 from lowwater.testing.strategies.values import conversations, message_values
 from lowwater.values.message import Format
 
@@ -18,6 +19,8 @@ def transcripts(format: Format) -> st.SearchStrategy[list[bytes]]:
             return anthropic_transcripts()
         case "openai_chat":
             return openai_chat_transcripts()
+        case "openai_responses":
+            return openai_responses_transcripts()
 
 
 def messages(format: Format) -> st.SearchStrategy[bytes]:

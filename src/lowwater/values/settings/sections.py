@@ -165,6 +165,20 @@ class ModelSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             description="Lifetime asked for the provider's prompt cache; auto: by the measured gaps and prices."
         ),
     ] = "5m"
+    native_compaction: Annotated[
+        bool,
+        Meta(
+            description="Have the provider compact into a signed block of its own where it can and that costs less; "
+            "calls must then carry the betas that the request names."
+        ),
+    ] = False
+    bound_thinking: Annotated[
+        Literal["strip", "drop"],
+        Meta(
+            description="Thinking that a model refuses behind a change: strip it, or have the provider drop it "
+            "(adaptive thinking only; calls must then carry the betas that the request names)."
+        ),
+    ] = "strip"
 
 
 class WarningLevels(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

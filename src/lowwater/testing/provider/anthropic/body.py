@@ -92,10 +92,14 @@ def blocks(body: Json) -> Iterator[Block]:
 
 
 def turns(body: Json) -> list[Turn]:
-    """Return the conversation with neighbouring messages of one role merged."""
+    """Return the conversation with neighbouring messages of one role merged; a signed compaction block is no part of it."""
     merged: list[Turn] = []
     for at, message in enumerate(body["messages"]):
         own = blocks_of(message, at)
+        if at == 0 and own and own[0].type == "compaction" and own[0].value.get("signature"):
+            own = own[1:]
+            if not own and len(body["messages"]) > 1:
+                continue
         if merged and merged[-1].role == message["role"]:
             last = merged.pop()
             merged.append(Turn(role=last.role, message=last.message, blocks=(*last.blocks, *own)))

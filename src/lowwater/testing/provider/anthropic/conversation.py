@@ -14,6 +14,7 @@ from lowwater.testing.provider.anthropic.body import (
     turns,
     version,
 )
+from lowwater.testing.provider.anthropic.compaction import is_asked_for
 from lowwater.testing.provider.rule import Incoming, Json, Violation
 
 _ROLE_OF = {"tool_use": "assistant", "tool_result": "user"} | dict.fromkeys(THINKING, "assistant")
@@ -30,8 +31,10 @@ def known_roles(incoming: Incoming) -> Iterator[Violation]:
 
 
 def first_message_is_user(incoming: Incoming) -> Iterator[Violation]:
-    """The user speaks first."""
-    if incoming.messages[0]["role"] != "user":
+    """The user speaks first, unless a signed compaction block does."""
+    first = blocks_of(incoming.messages[0], 0)[:1]
+    compacted = any(block.type == "compaction" and block.value.get("signature") for block in first)
+    if incoming.messages[0]["role"] != "user" and not compacted:
         yield invalid('messages: first message must use the "user" role')
 
 
@@ -53,8 +56,8 @@ def blocks_fit_roles(incoming: Incoming) -> Iterator[Violation]:
 
 
 def prefill_supported(incoming: Incoming) -> Iterator[Violation]:
-    """From version 4.6 on the assistant's answer cannot be begun for it."""
-    known = version(incoming.model)
+    """From version 4.6 on the assistant's answer cannot be begun for it; what is compacted may end with one."""
+    known = None if is_asked_for(incoming.body) else version(incoming.model)
     if known and known.number >= (4, 6) and incoming.messages[-1]["role"] == "assistant":
         yield invalid(
             "This model does not support assistant message prefill. The conversation must end with a user message."
@@ -95,6 +98,8 @@ def system_text_not_empty(incoming: Incoming) -> Iterator[Violation]:
 def no_trailing_whitespace(incoming: Incoming) -> Iterator[Violation]:
     """What the assistant's answer begins with does not end in white space."""
     final = turns(incoming.body)[-1]
+    if is_asked_for(incoming.body):
+        return
     if final.role == "assistant" and final.blocks and _is_text(final.blocks[-1].value):
         text = final.blocks[-1].value["text"]
         if text != text.rstrip():

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from lowwater.testing.provider.answers import CallTools, CutOff, DropConnection, Refuse, Say, Spoken, Think
 from lowwater.testing.provider.anthropic.body import message_pieces, pieces
+from lowwater.testing.provider.anthropic.compaction import is_asked_for
 from lowwater.testing.provider.anthropic.rules import rules
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.anthropic.stream import stream
@@ -30,7 +31,9 @@ class MessagesDialect:
 
     def error(self, violation: Violation, request_id: str) -> Json:
         """Return the body of an error."""
-        said = {"type": violation.type, "message": violation.message}
+        said: Json = {"type": violation.type, "message": violation.message}
+        if violation.code is not None:
+            said["details"] = {"error_code": violation.code}
         return {"type": "error", "error": said, "request_id": request_id}
 
     def models(self, context_lengths: Mapping[str, int]) -> Json:
@@ -55,6 +58,8 @@ class MessagesDialect:
 
     def reply(self, answer: Spoken, incoming: Incoming) -> Json:
         """Return the whole answer, usage included; the prompt counts as sent from here on."""
+        if is_asked_for(incoming.body):
+            return self._compacted(answer, incoming)
         content = self._content(answer, incoming)
         reply: Json = {
             "id": self._ids.new("msg"),
@@ -74,6 +79,33 @@ class MessagesDialect:
                 {"type": "thinking_dropped", "path": block.path, "reason": block.reason} for block in dropped
             ]
         return reply
+
+    def _compacted(self, answer: Spoken, incoming: Incoming) -> Json:
+        """Return the answer to a request for a compaction: one signed block of what the script says, billed apart.
+
+        An answer that is more or less than text ends without a block, and its stop reason says why.
+        """
+        said = self._content(answer, incoming)
+        text = "".join(block["text"] for block in said if block["type"] == "text")
+        stop = _stop_reason(answer)
+        content: list[Json] = []
+        if stop == "end_turn" and text:
+            signature = self._signer.sign_block(incoming.model, text, pieces(incoming.body))
+            content, stop = [{"type": "compaction", "content": text, "signature": signature}], "compaction"
+        spent = self._usage(said, incoming)
+        own = {name: spent[name] for name in spent if name != "service_tier"}
+        own["input_tokens"] += incoming.count(incoming.body["compaction"].get("instructions") or "")
+        nothing = {"input_tokens": 0, "output_tokens": 0, "service_tier": "standard"}
+        return {
+            "id": self._ids.new("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": incoming.body["model"],
+            "content": content,
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": {**nothing, "iterations": [{"type": "compaction", **own}]},
+        }
 
     def events(self, reply: Json, incoming: Incoming) -> Iterator[bytes]:  # noqa: ARG002 - the protocol has it
         """Yield the same answer as server-sent events."""

@@ -1,6 +1,6 @@
 """Every rule of the Messages API, in the order in which a request is refused."""
 
-from lowwater.testing.provider.anthropic import conversation, limits, marks, shape, thinking
+from lowwater.testing.provider.anthropic import compaction, conversation, limits, marks, shape, thinking
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.rule import Rule
 
@@ -20,6 +20,15 @@ def rules(signer: Signer) -> tuple[Rule, ...]:
         shape.system_shape,
         shape.tool_shape,
         shape.tool_name_pattern,
+        compaction.compaction_needs_beta,
+        compaction.compaction_shape,
+        compaction.block_needs_beta,
+        compaction.block_as_returned,
+        compaction.compaction_supported,
+        compaction.compaction_stands_alone,
+        compaction.one_signed_block_first,
+        compaction.no_threshold_behind_block,
+        *compaction.block_rules(signer),
         conversation.known_roles,
         conversation.first_message_is_user,
         conversation.system_message_follows_user,

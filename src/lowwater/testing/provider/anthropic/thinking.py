@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from lowwater.testing.provider.anthropic.body import THINKING, Block, blocks, invalid, pieces, turns
-from lowwater.testing.provider.anthropic.signatures import SECTIONS, Claim, Signer, digest, prefixes
+from lowwater.testing.provider.anthropic.signatures import BINDING_MODELS, SECTIONS, Claim, Signer, digest
 from lowwater.testing.provider.prompt import Section
 from lowwater.testing.provider.rule import Incoming, Json, Rule, Violation
 
-BINDING_MODELS = ("claude-fable-5-1", "claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 LEAST_BUDGET = 1024
 
@@ -159,12 +158,13 @@ def dropped_thinking(incoming: Incoming, signer: Signer) -> list[Dropped]:
 def _unbound(incoming: Incoming, signer: Signer) -> Iterator[Unbound]:
     if not incoming.model.startswith(BINDING_MODELS):
         return
-    before = prefixes(pieces(incoming.body))
+    known = signer.known_prefixes(pieces(incoming.body))
     for signed in _signed(incoming, signer):
         if signed.claim and signed.claim.model == incoming.model:
-            now, then = before[signed.block.path], signed.claim.prefix
-            changed = [section for section in SECTIONS if now[section] != then[section]]
-            if changed:
+            then, path = signed.claim.prefix, signed.block.path
+            if all(before[path] != then for before in known):
+                now = known[0][path]
+                changed = [section for section in SECTIONS if now[section] != then[section]]
                 yield Unbound(block=signed.block, section=changed[0])
 
 

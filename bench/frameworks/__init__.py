@@ -1,0 +1,1 @@
+"""Other people's agents on Lowwater, beside what they bring along themselves."""

@@ -1,0 +1,36 @@
+"""The Hermes plugin: found through the entry-point group `hermes_agent.plugins`, chosen by `context.engine: lowwater`."""
+
+from typing import TYPE_CHECKING, Any
+
+from lowwater.errors import BadSetting
+
+if TYPE_CHECKING:
+    from lowwater.integrations.hermes.engine import LowwaterEngine
+
+__all__ = ["LowwaterEngine", "register"]
+
+
+def register(ctx: Any) -> None:  # noqa: ANN401 - Hermes' PluginContext
+    """Register the engine, and what stands around each call of a model where this Hermes lets a plugin do so."""
+    from lowwater.integrations.hermes.calls import around_call  # noqa: PLC0415 - nothing is loaded before it is asked for
+    from lowwater.integrations.hermes.engine import LowwaterEngine  # noqa: PLC0415 - needs Hermes
+
+    sees_calls = callable(getattr(ctx, "register_middleware", None))
+    if sees_calls:
+        ctx.register_middleware("llm_execution", around_call)
+    ctx.register_context_engine(LowwaterEngine(sees_calls=sees_calls))
+
+
+def __getattr__(name: str) -> object:
+    """Load the engine when it is asked for, or say what to install."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from lowwater.integrations.hermes import engine  # noqa: PLC0415 - needs Hermes
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "agent":
+            raise
+        raise BadSetting(
+            "Hermes is not installed here: pip install lowwater in the environment of hermes-agent"
+        ) from None
+    return engine.LowwaterEngine

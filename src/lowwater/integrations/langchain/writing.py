@@ -1,0 +1,95 @@
+"""The view to LangChain's messages: those that stand as they came are the very objects of the state."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from lowwater.integrations.langchain.reading import OUTSIDE, blocks_of
+from lowwater.integrations.shown import Mark, Sending, Shown
+from lowwater.values.message import Message
+
+Content = list[str | dict[str, Any]]
+
+
+def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
+    """Return the messages to send, with the cache marks of the request if `marks`."""
+    view: list[Any] = []
+    for shown in sent.view:
+        written = _written(shown)
+        if marks and shown.mark:
+            written[-1] = marked(written[-1], shown.mark)
+        view.extend(written)
+    return view
+
+
+def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
+    """Return the message with a cache mark on its last block that may carry one; the message itself stays as it is."""
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks_of(message)
+    ]
+    for at in range(len(blocks) - 1, -1, -1):
+        block = blocks[at]
+        if (
+            block.get("type") in {"text", "image", "image_url", "file", "document"}
+            and block.get("text") != ""
+        ):
+            blocks[at] = {**block, **mark}
+            return message.model_copy(update={"content": blocks})
+    return message
+
+
+def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
+    if shown.source is None:
+        return _new(shown.message)
+    return [_changed(shown.source, shown.changes) if shown.changes else shown.source]
+
+
+def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMessage:
+    """Return the message with other text in some places; everything else of it stays."""
+    content: Content = []
+    for at, block in enumerate(blocks_of(message)):
+        text = changes.get(at)
+        if text is not None:
+            content.append({"type": "text", "text": text})
+        elif at not in changes:
+            content.append(block)
+    beside = dict(message.additional_kwargs)
+    if OUTSIDE in changes:
+        beside.pop("reasoning_content", None)
+    return message.model_copy(update={"content": _plain(content, message), "additional_kwargs": beside})
+
+
+def _plain(content: Content, message: BaseMessage) -> str | Content:
+    """Return a single text as words, if that is what the message held or can hold."""
+    match content:
+        case [str(text)] | [{"type": "text", "text": str(text)}] if not isinstance(message, AIMessage):
+            return text
+        case []:
+            return ""
+        case _:
+            return content
+
+
+def _new(message: Message) -> list[BaseMessage]:
+    """Return messages for what Lowwater wrote: a summary, a result that nobody recorded."""
+    answers: Sequence[BaseMessage] = [
+        ToolMessage(
+            content=result.text,
+            tool_call_id=result.call_id,
+            status="error" if result.is_error else "success",
+        )
+        for result in message.results
+    ]
+    if answers:
+        said = [HumanMessage(message.text)] if message.text else []
+        return [*answers, *said]
+    kinds: dict[str, type[BaseMessage]] = {"assistant": AIMessage, "system": SystemMessage}
+    return [kinds.get(message.role, HumanMessage)(content=message.text)]

@@ -1,0 +1,23 @@
+"""Lowwater for LiteLLM's proxy: a hook that sends each conversation as the view, whoever the client is."""
+
+from typing import TYPE_CHECKING
+
+from lowwater.integrations.missing import missing
+
+if TYPE_CHECKING:
+    from lowwater.integrations.litellm.hook import LowwaterHook
+
+__all__ = ["LowwaterHook"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the hook when it is asked for, or say what to install."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from lowwater.integrations.litellm import hook  # noqa: PLC0415 - needs LiteLLM
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "litellm":
+            raise
+        raise missing("LiteLLM", "litellm") from None
+    return hook.LowwaterHook

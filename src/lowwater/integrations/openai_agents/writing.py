@@ -1,0 +1,80 @@
+"""The view to items of the Responses API: those that stand as they came are the very objects of the history."""
+
+from collections.abc import Mapping
+
+from lowwater.integrations.openai_agents.reading import APART, Item, Source, blocks_of
+from lowwater.integrations.shown import Sending, Shown
+from lowwater.values.message import Message
+
+
+def items_of(sent: Sending[Source]) -> list[Item]:
+    """Return the items to send."""
+    return [item for shown in sent.view for item in _written(shown)]
+
+
+def _written(shown: Shown[Source]) -> list[Item]:
+    if shown.source is None:
+        return _new(shown.message)
+    if not shown.changes:
+        return list(shown.source)
+    if shown.source[0].get("type") == "function_call_output":
+        return [{**shown.source[0], "output": _output(shown.source[0], shown.changes)}]
+    return _changed(shown.source, shown.changes)
+
+
+def _output(item: Item, changes: Mapping[int, str | None]) -> object:
+    """Return what a tool put out with other text in some places; a single text stays one."""
+    blocks = []
+    for at, block in enumerate(blocks_of(item)):
+        text = changes.get(at)
+        if text is not None:
+            blocks.append({"type": "input_text", "text": text})
+        elif at not in changes:
+            blocks.append({"type": "input_text", "text": block} if isinstance(block, str) else block)
+    match blocks:
+        case [{"type": "input_text", "text": str(text)}]:
+            return text
+        case _:
+            return blocks
+
+
+def _changed(items: Source, changes: Mapping[int, str | None]) -> list[Item]:
+    """Return items without what was dropped.
+
+    What is left of an answer whose reasoning went loses its ids: by them the API would miss the reasoning.
+    """
+    left: list[Item] = []
+    dropped = False
+    for at, item in enumerate(items):
+        here = {place % APART: text for place, text in changes.items() if place // APART == at}
+        if not here:
+            left.append(item)
+        elif item.get("type") == "reasoning":
+            dropped = True
+        else:
+            left.append({**item, "content": _content(item, here)})
+    return [{key: value for key, value in item.items() if key != "id"} for item in left] if dropped else left
+
+
+def _content(item: Item, changes: Mapping[int, str | None]) -> list[Item]:
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    content: list[Item] = []
+    for at, block in enumerate(blocks_of(item)):
+        text = changes.get(at)
+        if text is not None:
+            content.append({"type": kind, "text": text})
+        elif at not in changes:
+            content.append({"type": kind, "text": block} if isinstance(block, str) else block)
+    return content
+
+
+def _new(message: Message) -> list[Item]:
+    """Return items for what Lowwater wrote: a summary, an output that nobody recorded."""
+    outputs = [
+        {"type": "function_call_output", "call_id": result.call_id, "output": result.text}
+        for result in message.results
+    ]
+    if outputs and not message.text:
+        return outputs
+    role = message.role if message.role in {"assistant", "system"} else "user"
+    return [*outputs, {"role": role, "content": message.text}]

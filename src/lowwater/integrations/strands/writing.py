@@ -1,0 +1,107 @@
+"""The view as Strands' messages: its own where they stand as they came, edited copies, and what Lowwater wrote."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lowwater.ingest.reconcile import branch_of
+from lowwater.values.entries import Edit
+from lowwater.values.ledger import Ledger
+from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
+from lowwater.values.view import Edited, Summary
+from lowwater.wiring.request import PreparedRequest
+
+Json = dict[str, Any]
+
+
+def view_of(ledger: Ledger, messages: Sequence[Json], request: PreparedRequest, *, marks: bool) -> list[Json]:
+    """Return what to send of `messages`, which are all of the conversation; neighbours of one role become one message."""
+    known = dict(zip(branch_of(ledger), messages, strict=False))
+    marked = _marked(request, len(ledger.view.items)) if marks else {}
+    view: list[Json] = []
+    for at, item in enumerate(ledger.view.items):
+        if isinstance(item, Summary):
+            shown: Json = {"role": item.message.role, "content": [{"text": item.message.text}]}
+        else:
+            shown = known[item.number]
+            if isinstance(item, Edited):
+                shown = {**shown, "content": _edited(shown["content"], item.edits)}
+        point = [{"cachePoint": marked[at]}] if at in marked else []
+        if view and view[-1]["role"] == shown["role"]:
+            view[-1] = {**view[-1], "content": [*view[-1]["content"], *shown["content"], *point]}
+        else:
+            view.append({**shown, "content": [*shown["content"], *point]} if point else shown)
+    return view
+
+
+def system_of(system: Any, request: PreparedRequest) -> Any:  # noqa: ANN401 - Strands' SystemPrompt
+    """Return the system prompt with the cache point that the request has behind it; as it is if it has one of its own."""
+    blocks = [{"text": system}] if isinstance(system, str) else list(system or ())
+    written = request.as_anthropic().get("system")
+    marks = [
+        block["cache_control"]
+        for block in written or ()
+        if isinstance(block, dict) and "cache_control" in block
+    ]
+    if not marks or not blocks or any("cachePoint" in block for block in blocks):
+        return system
+    return [*blocks, {"cachePoint": point_of(marks[-1])}]
+
+
+def point_of(mark: Mapping[str, Any]) -> Json:
+    """Return a cache mark as Strands has it."""
+    return {"type": "default"} | ({"ttl": mark["ttl"]} if "ttl" in mark else {})
+
+
+def _marked(request: PreparedRequest, count: int) -> dict[int, Json]:
+    """Return the cache marks of a request by the place of their message."""
+    messages = request.as_anthropic()["messages"]
+    if request.marks is None or request.marks.breakpoints or len(messages) != count:
+        return {}
+    return {
+        at: point_of(block["cache_control"])
+        for at, message in enumerate(messages)
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if "cache_control" in block
+    }
+
+
+def _edited(content: Sequence[Json], edits: Sequence[Edit]) -> list[Json]:
+    """Return blocks with edits made; the paths count blocks as they came."""
+    blocks: list[Json | None] = list(content)
+    for edit in edits:
+        at, *within = edit.path
+        block = blocks[at]
+        if not within:
+            blocks[at] = None if edit.by is None else _block(edit.by)
+        elif block is not None:
+            result = block["toolResult"]
+            inside = list(result["content"])
+            inside[within[0]] = None if edit.by is None else _block(edit.by)
+            blocks[at] = {"toolResult": {**result, "content": inside}}
+    return [_without_gaps(block) for block in blocks if block is not None]
+
+
+def _without_gaps(block: Json) -> Json:
+    result = block.get("toolResult")
+    if result is None or None not in result["content"]:
+        return block
+    return {"toolResult": {**result, "content": [each for each in result["content"] if each is not None]}}
+
+
+def _block(part: AnyPart) -> Json:
+    """Return what Lowwater put in place of a block."""
+    match part:
+        case Text():
+            return {"text": part.text}
+        case ToolCall():
+            use = {"toolUseId": part.id, "name": part.name, "input": json.loads(part.arguments)}
+            return {"toolUse": use}
+        case ToolResult():
+            status = "error" if part.is_error else "success"
+            inside = [_block(each) for each in part.parts]
+            return {"toolResult": {"toolUseId": part.call_id, "status": status, "content": inside}}
+    return {"text": msgspec.json.encode(part).decode()}

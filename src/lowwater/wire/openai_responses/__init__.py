@@ -1,0 +1,1 @@
+"""The OpenAI Responses format, in which one answer is several items."""

@@ -1,0 +1,125 @@
+"""What becomes of bound thinking, decided from values: kept behind a block, dropped by the provider, or stripped."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lowwater.compact import native
+from lowwater.decide.policies import policy_named
+from lowwater.engine.ladder import Ladder, Standing
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import Route, State
+from lowwater.engine.thinking import drops_thinking, loose_from, strip_unbound, unbind, unbound_behind
+from lowwater.load.registry import load_registry
+from lowwater.testing.fakes import WordTokenizer
+from lowwater.testing.views import Script, making, size
+from lowwater.values.entries import Appended
+from lowwater.values.groups import Span
+from lowwater.values.ledger import Ledger
+from lowwater.values.settings import ModelSettings, Settings
+from lowwater.wire.reading import write_json
+from lowwater.wiring.counting import calibration_for
+
+REGISTRY = load_registry()
+BINDS, FREE = REGISTRY.find("claude-opus-5-5"), REGISTRY.find("claude-opus-4-8")
+BLOCK = b'{"type":"compaction","content":"So far.","signature":"c2ln"}'
+ADAPTIVE: dict[str, Any] = {"type": "adaptive"}
+
+
+def state_of(thinking: Any = None) -> State:
+    script = Script("anthropic").user("Look.")
+    for step in range(6):
+        script.calls("bash", {"command": str(step)}, f"output {step} " * 20, thinking="Hm.")
+    messages = tuple(script.user("And now?").messages())
+    ledger = Ledger().append(Appended(at=0.0, messages=messages, tokens=tuple(map(size, messages))))
+    return State(
+        ledger=ledger,
+        route=Route(model=BINDS.name),
+        model=BINDS,
+        calibration=calibration_for(BINDS.name),
+        format="anthropic",
+        binds_thinking=True,
+        parameters=(b"" if thinking is None else write_json(thinking)) + b"\0",
+    )
+
+
+def setup_with(bound: Any = "strip") -> Setup:
+    return Setup(
+        chain=REGISTRY.chain(BINDS.name, ()),
+        routes=(Route(model=BINDS.name),),
+        settings=Settings(model=ModelSettings(bound_thinking=bound)),
+        policy=policy_named("never"),
+        tokenizer=WordTokenizer(),
+        size=size,
+        size_preamble=lambda system, tools: len(system) + len(tools),
+    )
+
+
+@pytest.mark.parametrize(
+    ("thinking", "bound", "drops"),
+    [
+        (None, "drop", False),
+        (ADAPTIVE, "strip", False),
+        (ADAPTIVE, "drop", True),
+        ({"type": "enabled", "budget_tokens": 2_000}, "drop", False),
+        ({**ADAPTIVE, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}, "strip", True),
+        ({**ADAPTIVE, "block_binding": {"prefix_mismatch_behavior": "error"}}, "drop", False),
+        ({"type": "enabled", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}, "drop", False),
+    ],
+    ids=[
+        "no thinking",
+        "adaptive",
+        "adaptive and set",
+        "a budget",
+        "asked for",
+        "an error asked for",
+        "a budget cannot",
+    ],
+)
+def test_the_provider_drops_it_only_where_it_can_and_is_asked(thinking: Any, bound: str, drops: bool) -> None:
+    state, setup = unbind(state_of(thinking), after=0), setup_with(bound)
+    assert drops_thinking(state, setup) is drops
+    after = strip_unbound(state, setup, 1.0)
+    left = sum(len(message.thinking) for message in after.ledger.view.messages)
+    assert left == (6 if drops else 0)
+    assert after.unbound == (0 if drops else None), (
+        "what is left in is remembered, for a request that cannot ask"
+    )
+
+
+def test_behind_a_block_of_a_model_that_binds_what_follows_directly_is_not_loose() -> None:
+    before = state_of().ledger.view.items
+    after = native.put_block(before, Span(start=0, stop=5), BLOCK, making())
+    assert loose_from(before, after, 0, BINDS) == len(after)
+    assert loose_from(before, after, 0, FREE) == 0, "a block by any other model vouches for nothing"
+    assert loose_from(before, [after[0], before[0], *after[1:]], 0, BINDS) == 1
+    later = [*after[:3], before[0], *after[3:]]
+    assert loose_from(after, later, 3, BINDS) == 3, "a block that stood there before changes nothing"
+
+
+def test_the_lowest_number_is_remembered() -> None:
+    items = state_of().ledger.view.items
+    assert unbound_behind(items, 3, None) == 3
+    assert unbound_behind(items, 3, 1) == 1
+    assert unbound_behind(items, len(items), None) is None
+    assert unbound_behind(items, len(items), 4) == 4
+
+
+def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:
+    standing = Standing()
+    assert standing.asks_for_blocks(0.0)
+    failed = replace(standing, no_block_since=100.0)
+    assert not failed.asks_for_blocks(101.0)
+    assert failed.asks_for_blocks(3_700.0)
+    assert failed.asks_for_blocks(50.0), "a clock that went back keeps nobody waiting"
+    for _ in range(3):
+        failed = failed.after(low=True, now=200.0)
+    assert (failed.first, failed.no_block_since) == (1, 100.0)
+    assert failed.at(9_000.0) == Standing(no_block_since=100.0)
+
+
+def test_a_rung_can_be_left_out() -> None:
+    assert Ladder(rungs=3).without(1).asked == (0, 2)
+    assert Ladder(rungs=3, order=(2, 0, 1)).without(2).asked == (0, 1)
+    assert Ladder(rungs=1).without(0).asked == ()

@@ -1,0 +1,206 @@
+"""Messages of the frameworks to the ledger's and back: nothing moves, nothing is lost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from pydantic_ai.messages import (
+    CachePoint,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from lowwater.errors import BadInput
+from lowwater.integrations.langchain import reading as langchain_reading
+from lowwater.integrations.langchain import writing as langchain_writing
+from lowwater.integrations.openai_agents import reading as agents_reading
+from lowwater.integrations.openai_agents import writing as agents_writing
+from lowwater.integrations.pydantic_ai import reading as pydantic_reading
+from lowwater.integrations.pydantic_ai import writing as pydantic_writing
+from lowwater.integrations.shown import Sending, Shown
+from lowwater.integrations.units import Unit, wire_of
+from lowwater.values.message import Format, Message
+from lowwater.values.parts import Text, Thinking, ToolResult
+from lowwater.wire.formats import decode_messages
+from lowwater.wiring.request import PreparedRequest
+from tests.integrations.framework_conversations import AGENTS, LANGCHAIN, PYDANTIC
+
+FORMATS = pytest.mark.parametrize("format", ["openai_chat", "anthropic"])
+
+CONVERSATIONS = pytest.mark.parametrize(
+    ("reading", "conversation"),
+    [
+        pytest.param(langchain_reading, LANGCHAIN, id="langchain"),
+        pytest.param(agents_reading, AGENTS, id="openai-agents"),
+        pytest.param(pydantic_reading, PYDANTIC, id="pydantic-ai"),
+    ],
+)
+
+
+@FORMATS
+@CONVERSATIONS
+def test_a_message_is_read_again_as_it_was_written(
+    reading: Any, conversation: Sequence[Any], format: Format
+) -> None:
+    units: list[Unit[Any]] = reading.units_of(conversation, format)
+    for unit in units:
+        (again,) = decode_messages([wire_of(unit.message, format)], format)
+        assert again == unit.message
+        assert len(unit.places) == len(unit.message.parts)
+    assert [wire_of(unit.message, format) for unit in units] == [
+        wire_of(unit.message, format) for unit in reading.units_of(conversation, format)
+    ]
+    called = [call.id for unit in units for call in unit.message.calls]
+    answered = [result.call_id for unit in units for result in unit.message.results]
+    assert called[:2] == answered == ["c1", "c2"]
+
+
+def sending(view: list[Shown[Any]]) -> Sending[Any]:
+    return Sending(view=view, system_mark={}, request=PreparedRequest(messages=()))
+
+
+def as_it_is(units: Sequence[Unit[Any]]) -> list[Shown[Any]]:
+    return [Shown(message=unit.message, source=unit.source) for unit in units]
+
+
+def dropping(unit: Unit[Any]) -> Shown[Any]:
+    """A unit without its thinking."""
+    at = [
+        place
+        for part, place in zip(unit.message.parts, unit.places, strict=True)
+        if isinstance(part, Thinking)
+    ]
+    changes = {position: None for place in at for position in place}
+    assert changes
+    return Shown(message=unit.message, source=unit.source, changes=changes)
+
+
+def with_result(unit: Unit[Any], text: str) -> Shown[Any]:
+    """A tool's answer with a placeholder in its stead."""
+    return Shown(message=unit.message, source=unit.source, changes={0: text})
+
+
+SUMMARY = Shown[Any](message=Message(role="user", parts=(Text(text="So far: nothing."),)))
+STUB = Shown[Any](
+    message=Message(role="tool", parts=(ToolResult(call_id="c2", parts=(Text(text="none"),), is_error=True),))
+)
+
+
+class TestLangChain:
+    def test_what_stands_as_it_came_is_the_same_object(self) -> None:
+        units = langchain_reading.units_of(LANGCHAIN, "anthropic")
+        view: list[Any] = langchain_writing.messages_of(sending(as_it_is(units)), marks=False)
+        assert [id(message) for message in view] == [id(message) for message in LANGCHAIN]
+
+    def test_thinking_goes_and_calls_stay(self) -> None:
+        units = langchain_reading.units_of(LANGCHAIN, "anthropic")
+        (left,) = langchain_writing.messages_of(sending([dropping(units[3])]), marks=False)
+        assert isinstance(left, AIMessage)
+        assert [block["type"] for block in left.content if isinstance(block, dict)] == ["text", "tool_use"]
+        assert left.tool_calls == LANGCHAIN[3].tool_calls
+        assert len(LANGCHAIN[3].content) == 4, "the state's own message stays as it was"
+
+    def test_reasoning_beside_the_content_goes(self) -> None:
+        units = langchain_reading.units_of(LANGCHAIN, "openai_chat")
+        (left,) = langchain_writing.messages_of(sending([dropping(units[6])]), marks=False)
+        assert "reasoning_content" not in left.additional_kwargs
+
+    def test_placeholders_summaries_and_stubs(self) -> None:
+        units = langchain_reading.units_of(LANGCHAIN, "openai_chat")
+        view = [SUMMARY, with_result(units[4], "[one]"), with_result(units[5], "[two]"), STUB]
+        said: list[Any] = langchain_writing.messages_of(sending(view), marks=False)
+        assert [message.type for message in said] == ["human", "tool", "tool", "tool"]
+        assert [message.content for message in said[:2]] == ["So far: nothing.", "[one]"]
+        assert said[2].content == [{"type": "text", "text": "[two]"}, "three"]
+        assert (said[2].status, said[3].status, said[3].tool_call_id) == ("error", "error", "c2")
+
+    def test_a_mark_stands_on_the_last_block_that_may_carry_one(self) -> None:
+        units = langchain_reading.units_of(LANGCHAIN, "anthropic")
+        mark = {"cache_control": {"type": "ephemeral"}}
+        view = [Shown(message=unit.message, source=unit.source, mark=mark) for unit in (units[1], units[3])]
+        hello, looks = langchain_writing.messages_of(sending(view), marks=True)
+        assert hello.content == [{"type": "text", "text": "Hello", **mark}]
+        assert looks.content[2] == {"type": "text", "text": "I look.", **mark}
+        assert LANGCHAIN[1].content == "Hello"
+
+    def test_what_is_no_message_is_refused_in_a_sentence(self) -> None:
+        from langchain_core.messages import RemoveMessage
+
+        removed: list[Any] = [RemoveMessage(id="1")]
+        with pytest.raises(BadInput, match="RemoveMessage is no message that a model is sent"):
+            langchain_reading.units_of(removed, "anthropic")
+
+
+class TestOpenAIAgents:
+    def test_what_stands_as_it_came_is_the_same_object(self) -> None:
+        units = agents_reading.units_of(AGENTS, "openai_chat")
+        items = agents_writing.items_of(sending(as_it_is(units)))
+        assert [id(item) for item in items] == [id(item) for item in AGENTS]
+
+    def test_what_is_left_of_an_answer_without_its_reasoning_has_no_ids(self) -> None:
+        units = agents_reading.units_of(AGENTS, "openai_chat")
+        left = agents_writing.items_of(sending([dropping(units[2])]))
+        assert [item["type"] for item in left] == ["message", "function_call", "function_call"]
+        assert all("id" not in item for item in left)
+        assert [item.get("call_id") for item in left] == [None, "c1", "c2"]
+
+    def test_placeholders_summaries_and_stubs(self) -> None:
+        units = agents_reading.units_of(AGENTS, "openai_chat")
+        picture = Shown(message=units[1].message, source=units[1].source, changes={1: "[a picture]"})
+        view = [SUMMARY, picture, with_result(units[3], "[one]"), with_result(units[4], "[two]"), STUB]
+        said = agents_writing.items_of(sending(view))
+        assert said[0] == {"role": "user", "content": "So far: nothing."}
+        assert [block["type"] for block in said[1]["content"]] == ["input_text", "input_text", "input_file"]
+        assert [item["output"] for item in said[2:]] == ["[one]", "[two]", "none"]
+
+
+class TestPydanticAI:
+    def test_what_stands_as_it_came_is_the_same_object(self) -> None:
+        units = pydantic_reading.units_of(PYDANTIC, "anthropic")
+        view = pydantic_writing.messages_of(sending(as_it_is(units)), PYDANTIC, marks=False)
+        assert [id(message) for message in view] == [id(message) for message in PYDANTIC]
+
+    def test_what_is_left_of_a_response_without_its_thinking_has_no_ids(self) -> None:
+        units = pydantic_reading.units_of(PYDANTIC, "anthropic")
+        (left,) = pydantic_writing.messages_of(sending([dropping(units[2])]), PYDANTIC[:2], marks=False)
+        assert [part.part_kind for part in left.parts] == ["text", "tool-call", "tool-call"]
+        assert [getattr(part, "id", None) for part in left.parts] == [None, None, None]
+
+    def test_placeholders_summaries_and_stubs_and_what_no_model_sees(self) -> None:
+        units = pydantic_reading.units_of(PYDANTIC, "openai_chat")
+        whole = Shown(message=units[4].message, source=units[4].source)
+        shown = [SUMMARY, with_result(units[3], "[one]"), whole, STUB]
+        (request,) = pydantic_writing.messages_of(sending(shown), PYDANTIC, marks=False)
+        kinds = [part.part_kind for part in request.parts]
+        assert kinds == [
+            "user-prompt",
+            "tool-return",
+            "tool-return",
+            "tool-return",
+            "tool-availability-delta",
+        ]
+        first, second, third = (part for part in request.parts if isinstance(part, ToolReturnPart))
+        assert (first.content, second is PYDANTIC[2].parts[2]) == ("[one]", True)
+        assert (third.tool_name, third.tool_call_id, third.outcome) == ("read", "c2", "failed")
+
+    def test_changes_of_tools_come_along_when_their_request_is_summarised(self) -> None:
+        units = pydantic_reading.units_of(PYDANTIC, "openai_chat")
+        view = [SUMMARY, Shown(message=units[-1].message, source=units[-1].source)]
+        request, response = pydantic_writing.messages_of(sending(view), PYDANTIC, marks=False)
+        kinds = [part.part_kind for part in request.parts]
+        assert kinds == ["tool-availability-delta", "user-prompt"]
+        assert response is PYDANTIC[-1]
+
+    def test_a_mark_is_a_cache_point_behind_what_it_marks(self) -> None:
+        units = pydantic_reading.units_of(PYDANTIC, "anthropic")
+        mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+        view = [Shown(message=unit.message, source=unit.source, mark=mark) for unit in (units[2], units[3])]
+        _, request = pydantic_writing.messages_of(sending(view), PYDANTIC, marks=True)
+        point = UserPromptPart([CachePoint(ttl="1h")]).content
+        assert [getattr(part, "content", None) == point for part in request.parts] == [
+            True,
+            False,
+            True,
+            False,
+        ]

@@ -1,0 +1,60 @@
+"""A provider's own block where it cannot go as it is: concealed, and in another provider's format."""
+
+import json
+
+from lowwater.values.entries import Compacted, Numbers, Summarized
+from lowwater.values.native_block import block_in, message_with, read_block, said_in
+from lowwater.values.parts import Opaque, Text
+from lowwater.values.view import Summary, stands_of
+from lowwater.wire.concealing import conceal_session
+from lowwater.wire.formats import encode_messages
+from lowwater.wire.session_file import WholeSession
+
+BLOCK = b'{"type":"compaction","content":"Two files were read.",  "signature":"c2ln"}'
+KEY = f"ghp_{'A1b2' * 9}"
+
+
+def entry_with(block: bytes) -> Compacted:
+    message = message_with(block)
+    item = Summary(message=message, tokens=9, sources=(Numbers(first=1, last=4),), depth=1)
+    return Compacted(at=1.0, mechanisms=("native",), stands=stands_of([item]))
+
+
+def test_a_block_stands_in_an_entry_with_its_words_beside_it() -> None:
+    (stand,) = entry_with(BLOCK).stands
+    assert isinstance(stand, Summarized)
+    assert (stand.text, stand.role, stand.block) == ("Two files were read.", "assistant", BLOCK)
+
+
+def test_a_block_without_a_secret_is_exported_as_it_is() -> None:
+    session = WholeSession(name="one", entries=(entry_with(BLOCK),))
+    assert conceal_session(session).session is session
+
+
+def test_of_a_block_that_tells_a_secret_only_the_other_words_are_exported() -> None:
+    entry = entry_with(BLOCK.replace(b"Two files", f"Key {KEY}".encode()))
+    (concealed,) = conceal_session(WholeSession(name="one", entries=(entry,))).session.entries
+    assert isinstance(concealed, Compacted)
+    (stand,) = concealed.stands
+    assert isinstance(stand, Summarized)
+    assert stand.block == b""
+    assert KEY not in stand.text
+    assert "were read." in stand.text
+
+
+def test_in_the_chat_format_a_block_is_what_it_says() -> None:
+    (raw,) = encode_messages([message_with(BLOCK)], "openai_chat")
+    said = json.loads(raw)
+    assert said["role"] == "assistant"
+    assert "Two files were read." in json.dumps(said["content"])
+    assert "signature" not in raw.decode()
+
+
+def test_only_a_block_alone_in_its_message_is_taken_for_one() -> None:
+    message = message_with(BLOCK)
+    assert (block_in(message), said_in(message)) == (BLOCK, "Two files were read.")
+    beside = message.with_parts([*message.parts, Text(text="And on.")])
+    assert (block_in(beside), said_in(beside)) == (b"", "And on.")
+    broken = Opaque(block="compaction", body='{"content": 7}')
+    assert read_block(broken) is None
+    assert said_in(message.with_parts([broken])) == ""
