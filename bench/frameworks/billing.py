@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.frameworks.scripted import is_of_agent, messages_in
 from lowwater.economics.bill import cost_of_all
 from lowwater.load.registry import load_registry
-from lowwater.testing.provider import Fail, Hang, Seen
+from lowwater.testing.provider import Fail, Hang, Say, Seen
 from lowwater.testing.provider.answers import Spoken
 from lowwater.testing.provider.anthropic.dialect import MessagesDialect
 from lowwater.testing.provider.caches import Machines
@@ -23,6 +24,7 @@ from lowwater.values.usage import Usage, together
 from lowwater.wire.anthropic.usage import decode_usage as decode_anthropic
 from lowwater.wire.openai_chat.usage import decode_usage as decode_chat
 
+_COMPACT = "/v1/responses/compact"
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 
@@ -61,10 +63,14 @@ class Biller:
             count=self._count,
         )
         reported = msgspec.json.encode(self._replying(seen.path)(seen.answer, incoming)["usage"])
-        return decode_anthropic(reported) if is_claude else decode_chat(reported)
+        usage = decode_anthropic(reported) if is_claude else decode_chat(reported)
+        if seen.path.startswith(_COMPACT) and isinstance(seen.answer, Say):
+            # The provider leaves it out; who writes a summary is paid for it, sealed or not.
+            return replace(usage, output=self._count(seen.answer.text))
+        return usage
 
     def _replying(self, path: str) -> Callable[[Spoken, Incoming], Json]:
-        if path.startswith("/v1/responses/compact"):
+        if path.startswith(_COMPACT):
             return self._responses.compacted
         if path.startswith("/v1/responses"):
             return self._responses.reply

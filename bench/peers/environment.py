@@ -32,17 +32,15 @@ def python_with(name: str, *requirements: str, lowwater: bool = False) -> Path:
         there = ready.read_text().splitlines() if ready.exists() else []
         if not set(wanted) <= set(there):
             _install(home, wanted)
-            replaced = {_project_of(line) for line in wanted}
-            kept = [line for line in there if _project_of(line) not in replaced]
-            ready.write_text("\n".join([*kept, *wanted, ""]))
+            ready.write_text("\n".join([*held_after(there, wanted), ""]))
     return home / "bin" / "python"
 
 
-def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    """Return the versions of packages as they are installed beside an interpreter."""
-    asking = "import sys, importlib.metadata as m; print(*(m.version(name) for name in sys.argv[1:]))"
-    done = subprocess.run([python, "-c", asking, *packages], capture_output=True, text=True, check=True)
-    return dict(zip(packages, done.stdout.split(), strict=True))
+def held_after(there: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return what an environment holds once more was installed: other extras of a version beside it, other versions instead."""
+    asked = {_project_of(line): _version_of(line) for line in wanted}
+    kept = [line for line in there if asked.get(_project_of(line), _version_of(line)) == _version_of(line)]
+    return list(dict.fromkeys([*kept, *wanted]))
 
 
 def _install(home: Path, wanted: Sequence[str]) -> None:
@@ -64,8 +62,13 @@ def _this_tree() -> list[str]:
 
 
 def _project_of(line: str) -> str:
-    """Return what a line of requirements asks for, without the version."""
+    """Return what a line of requirements asks for, without extras and version."""
     return re.split(r"[\[<>=!~;:]", line, maxsplit=1)[0].strip()
+
+
+def _version_of(line: str) -> str:
+    """Return which version of it, whatever the extras."""
+    return re.sub(r"\[.*?\]", "", line)[len(_project_of(line)) :].strip()
 
 
 @contextmanager

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
     from lowwater.ports import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
     from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
-    from lowwater.store.opening import open_store
     from lowwater.values.events import Compaction
     from lowwater.values.settings import Settings
     from lowwater.values.summaries import SummaryRequest, Written
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from lowwater.wiring.request import PreparedRequest
     from lowwater.wiring.session import Session
     from lowwater.wiring.status import Status
+    from lowwater.wiring.stores import open_store
 
 __all__ = [
     "AsyncModelSummarizer",
@@ -64,7 +64,6 @@ _HOMES = {
     "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),
     "lowwater.ports": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
     "lowwater.send.summarizer": ("AsyncModelSummarizer", "ModelSummarizer"),
-    "lowwater.store.opening": ("open_store",),
     "lowwater.values.events": ("Compaction",),
     "lowwater.values.settings": ("Settings",),
     "lowwater.values.summaries": ("SummaryRequest", "Written"),
@@ -74,6 +73,7 @@ _HOMES = {
     "lowwater.wiring.request": ("PreparedRequest",),
     "lowwater.wiring.session": ("Session",),
     "lowwater.wiring.status": ("Status",),
+    "lowwater.wiring.stores": ("open_store",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

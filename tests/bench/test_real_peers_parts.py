@@ -4,7 +4,7 @@ import pytest
 
 from bench.peers import environment
 from bench.peers.catalogue import VARIANTS
-from bench.peers.environment import Unavailable, python_with
+from bench.peers.environment import Unavailable, held_after, python_with
 from bench.peers.stand_in import SIZE, StandIn, summary_of
 from bench.real_peers import FIRST, as_json, main
 from bench.real_peers_cases import generated, plain_message
@@ -56,6 +56,14 @@ def test_what_an_environment_holds_is_not_installed_again(tmp_path, monkeypatch)
     (tmp_path / "peer" / environment.READY).write_text("one==1\ntwo[extra]==2\n")
     assert python_with("peer", "two[extra]==2") == tmp_path / "peer" / "bin" / "python"
     assert not (tmp_path / "peer" / "bin").exists()
+
+
+def test_other_extras_stand_beside_each_other_and_other_versions_replace_one_another():
+    """So two that ask for the same environment in turns do not install it again each time."""
+    held = held_after(["one[a]==1", "two==2"], ["one[a,b]==1"])
+    assert held == ["one[a]==1", "two==2", "one[a,b]==1"]
+    assert held_after(held, ["one==3"]) == ["two==2", "one==3"]
+    assert held_after(["# pyproject.toml: 1"], ["# pyproject.toml: 2"]) == ["# pyproject.toml: 2"]
 
 
 @pytest.mark.full

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-import litellm
+import litellm  # type: ignore[import-not-found]  # in an environment of its own
 
 TOOL = {
     "type": "function",

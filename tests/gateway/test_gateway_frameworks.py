@@ -73,18 +73,16 @@ def check(through: Through, *, compacts: bool) -> None:
 
 
 def langchain_model(name: str, url: str) -> Any:
+    given: dict[str, Any] = {"api_key": "k", "max_retries": 0}
     if name == "messages":
-        return ChatAnthropic(
-            model="claude-opus-4-5", base_url=url, api_key="k", max_retries=0, max_tokens=2_000
-        )
+        return ChatAnthropic(model="claude-opus-4-5", base_url=url, max_tokens=2_000, **given)  # type: ignore[call-arg]  # pydantic's aliases
+    given |= {"store": False} if name == "responses" else {}
     return ChatOpenAI(
         model="gpt-5.5",
         base_url=f"{url}/v1",
-        api_key="k",
-        max_retries=0,
         use_responses_api=name == "responses",
         stream_usage=True,
-        **({"store": False} if name == "responses" else {}),
+        **given,
     )
 
 
@@ -148,7 +146,7 @@ def test_a_pydantic_ai_agent(start: Starting, api: str, streams: bool, lines: in
                 asked = f"Question {question}?"
                 if streams:
                     async with agent.run_stream(asked, message_history=history) as result:
-                        said, history = await result.get_output(), None
+                        said = await result.get_output()
                         history = result.all_messages()
                 else:
                     done = await agent.run(asked, message_history=history)

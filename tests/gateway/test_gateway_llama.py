@@ -48,43 +48,63 @@ class Said(Struct, frozen=True, kw_only=True):
     cached: int
 
 
+def _claude(url: str) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, timeout=240)
+
+
+def _gpt(url: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=240)
+
+
 def by_messages(url: str, messages: list[Any], *, streams: bool) -> Said:
-    client = anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, timeout=240)
     given: Any = {"model": MODEL, "max_tokens": 8, "system": "You talk.", "messages": messages}
-    if streams:
-        with client.messages.stream(**given) as stream:
-            answer = stream.get_final_message()
-    else:
-        answer = client.messages.create(**given)
+    with _claude(url) as client:
+        if streams:
+            with client.messages.stream(**given) as stream:
+                answer = stream.get_final_message()
+        else:
+            answer = client.messages.create(**given)
     text = "".join(block.text for block in answer.content if block.type == "text")
     cached = answer.usage.cache_read_input_tokens or 0
     return Said(text=text, prompt=answer.usage.input_tokens + cached, cached=cached)
 
 
 def by_chat(url: str, messages: list[Any], *, streams: bool) -> Said:
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=240)
     given: Any = {"model": MODEL, "max_tokens": 8, "messages": messages}
-    if streams:
-        with client.chat.completions.stream(**given, stream_options={"include_usage": True}) as stream:
-            answer: Any = stream.get_final_completion()
-    else:
-        answer = client.chat.completions.create(**given)
-    usage = answer.usage
-    return Said(
-        text=answer.choices[0].message.content,
-        prompt=usage.prompt_tokens,
-        cached=usage.prompt_tokens_details.cached_tokens,
-    )
+    with _gpt(url) as client:
+        if streams:
+            streaming: Any = {"stream": True, "stream_options": {"include_usage": True}}
+            chunks = list(client.chat.completions.create(**given, **streaming))
+            text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+            usage = chunks[-1].usage
+        else:
+            answer = client.chat.completions.create(**given)
+            text, usage = answer.choices[0].message.content, answer.usage
+    return Said(text=text, prompt=usage.prompt_tokens, cached=usage.prompt_tokens_details.cached_tokens)
 
 
 def by_responses(url: str, messages: list[Any], *, streams: bool) -> Said:
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=240)
-    given: Any = {"model": MODEL, "max_output_tokens": 8, "input": messages, "store": False}
-    if streams:
-        with client.responses.stream(**given) as stream:
-            answer: Any = stream.get_final_response()
-    else:
-        answer = client.responses.create(**given)
+    items = [
+        {
+            "type": "message",
+            "role": message["role"],
+            "content": [
+                {
+                    "type": "output_text" if message["role"] == "assistant" else "input_text",
+                    "text": message["content"],
+                }
+            ],
+        }
+        for message in messages
+    ]
+    given: Any = {"model": MODEL, "max_output_tokens": 8, "input": items, "store": False}
+    with _gpt(url) as client:
+        if streams:
+            # The SDK's own gathering wants places in events, which this server leaves out.
+            *_, last = client.responses.create(**given, stream=True)
+            answer: Any = last.response
+        else:
+            answer = client.responses.create(**given)
     usage = answer.usage
     return Said(
         text=answer.output_text, prompt=usage.input_tokens, cached=usage.input_tokens_details.cached_tokens
@@ -117,16 +137,16 @@ def test_a_conversation_reads_more_from_the_cache_with_every_turn(
 
 def test_counting_is_the_servers_own(behind: Behind, llama: LlamaServer) -> None:
     asked: Any = {"model": MODEL, "messages": [{"role": "user", "content": LONG}]}
-    counts = [
-        anthropic.Anthropic(base_url=url, api_key="k").messages.count_tokens(**asked).input_tokens
-        for url in (behind.url, llama.url)
-    ]
+    counts = []
+    for url in (behind.url, llama.url):
+        with _claude(url) as client:
+            counts.append(client.messages.count_tokens(**asked).input_tokens)
     assert counts[0] == counts[1] > 100
 
 
 def test_the_servers_own_paths_go_through(behind: Behind, llama: LlamaServer) -> None:
-    listed = [
-        openai.OpenAI(base_url=f"{url}/v1", api_key="k").models.list().data[0].id
-        for url in (behind.url, llama.url)
-    ]
+    listed = []
+    for url in (behind.url, llama.url):
+        with _gpt(url) as client:
+            listed.append(client.models.list().data[0].id)
     assert listed[0] == listed[1]

@@ -4,7 +4,9 @@ Each prints what it saw as one line of JSON.
 """
 
 import asyncio
+import atexit
 import json
+import shutil
 import sys
 import tempfile
 from typing import Any
@@ -64,6 +66,7 @@ def facts(manager: Any, agent: Any, step: int) -> Facts:
 def kept_on_disk(base_url: str) -> Facts:
     """A session manager keeps the agent's messages; a second agent and a second library go on with both."""
     folder = tempfile.mkdtemp(prefix="strands-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     address = f"sqlite:///{folder}/lowwater.db"
     seen = []
     for first, last in ((1, 16), (17, 28)):

@@ -15,7 +15,8 @@ from bench.frameworks.task import TOOL, days_of, fact_of, facts_until, log_of, q
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.provider import CallTools, Say, Seen
 
-OURS = {framework.name: framework for framework in FRAMEWORKS if framework.name in ("LangChain", "OpenAI Agents", "pydantic-ai")}  # fmt: skip
+NAMES = ("LangChain", "OpenAI Agents", "OpenAI Agents, Responses", "pydantic-ai")
+OURS = {framework.name: framework for framework in FRAMEWORKS if framework.name in NAMES}
 TOOLS = [{"type": "function", "function": {"name": TOOL, "parameters": {}}}]
 COUNT = tokenizer_for("o200k").count
 
@@ -91,7 +92,7 @@ def test_the_command_tells_when_nothing_compacts_and_the_window_is_full(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("model", ["gpt-6.1-sol", "claude-opus-5-5"])
 def test_sixty_turns_beyond_the_window_with_lowwater(name: str, model: str) -> None:
     framework = OURS[name]

@@ -201,7 +201,11 @@ def test_a_window_that_nobody_told_is_learned_from_the_refusal(through: Through,
         call = {"id": f"c{at}", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{at}", "content": log_of("mail", at) + log_of("mail", 100 + at)},
+            {
+                "role": "tool",
+                "tool_call_id": f"c{at}",
+                "content": log_of("mail", at) + log_of("mail", 100 + at),
+            },
         ]
     asked: dict[str, Any] = {"model": "untold", "messages": messages, "max_tokens": 100}
     with pytest.raises(openai.BadRequestError, match="maximum context length"):

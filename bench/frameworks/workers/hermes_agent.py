@@ -1,7 +1,9 @@
 """Hermes' `AIAgent` with its session database, in a home of its own; its list is what it returned the turn before."""
 
+import atexit
 import json
 import os
+import shutil
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +27,7 @@ SCHEMA = {
 def make_home(told: Told, **compression: Any) -> Path:  # noqa: ANN401 - Hermes' own settings
     """Return a new home of Hermes that is configured as `told`; it must stand in HERMES_HOME before Hermes is imported."""
     home = Path(tempfile.mkdtemp(prefix="hermes-home-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     config: dict[str, Any] = {
         "model": {
             "default": told.model,

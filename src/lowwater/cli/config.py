@@ -13,6 +13,7 @@ from rich.text import Text
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.written import written
 from lowwater.values.settings import Effective, Resolved, sections, settings_schema
+from lowwater.wiring.plugins import policy_names
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ class Card(Struct, frozen=True, kw_only=True):
 
 def _print_schema(wanted: bool) -> None:
     if wanted:
-        _print_json(settings_schema())
+        _print_json(settings_schema(policies=policy_names()))
         raise typer.Exit
 
 

@@ -25,7 +25,9 @@ def explain(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
     ] = "",
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")] = "auto",
+    format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")
+    ] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
     *,
     settings: Resolved,
@@ -43,12 +45,12 @@ def explain(
     before = open_session(conversation, model=model, policy=chosen, settings=settings.settings).status()
     verdicts: list[tuple[str, str, str]] = []
     steps = ""
-    for policy in POLICIES:
-        session = open_session(conversation, model=model, policy=policy.name, settings=settings.settings)
+    for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
+        session = open_session(conversation, model=model, policy=policy, settings=settings.settings)
         decision = session.deliberate()
         verdict = "compact" if isinstance(decision, Compact) else "keep"
-        verdicts.append((policy.name, verdict, sentence(decision.because)))
-        if policy.name == chosen:
+        verdicts.append((policy, verdict, sentence(decision.because)))
+        if policy == chosen:
             steps = session.explain()
     if json:
         said = {

@@ -11,6 +11,7 @@ from lowwater.ports import Store
 from lowwater.values.settings import Settings
 from lowwater.values.stored import Account, Listed
 from lowwater.wiring.library import Lowwater
+from lowwater.wiring.plugins import is_policy
 from lowwater.wiring.session import Session
 
 EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
@@ -38,7 +39,7 @@ def open_kept(store: Store, listed: Listed, settings: Settings | None = None) ->
     chosen, model = settings or Settings(), listed.model or DEFAULT_MODEL
     session = Lowwater(model=model, store=store, settings=chosen).session(listed.name, as_left=True)
     left, is_set = session.left_with, chosen.compression.policy != Settings().compression.policy
-    if not left or is_set or left == chosen.compression.policy:
+    if not left or is_set or left == chosen.compression.policy or not is_policy(left):
         return session
     return Lowwater(model=model, store=store, settings=chosen, policy=left).session(listed.name, as_left=True)
 

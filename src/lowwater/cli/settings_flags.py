@@ -13,6 +13,7 @@ from lowwater.cli.failing import say
 from lowwater.cli.written import written
 from lowwater.load.settings import load_settings
 from lowwater.values.settings import Setting, catalogue
+from lowwater.wiring.plugins import policy_names
 
 TAKES = "settings"
 """The parameter by which a command receives its Resolved."""
@@ -34,7 +35,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def run(*, config: Path | None, **given: object) -> None:
         flags = {setting.name: given.pop(setting.name) for setting in catalogue()}
         said = {name: value for name, value in flags.items() if value is not None}
-        resolved = load_settings(config=config, env=os.environ, flags=said)
+        resolved = load_settings(config=config, env=os.environ, flags=said, policies=policy_names)
         for warning in resolved.warnings:
             say(f"warning: {warning}")
         command(**given, **{TAKES: resolved})
@@ -80,7 +81,7 @@ def _help(setting: Setting) -> str:
 
 
 def _metavar(setting: Setting) -> str:
-    return "|".join(_placeholder(option) for option in setting.options)
+    return "|".join(dict.fromkeys(_placeholder(option) for option in setting.options))
 
 
 def _placeholder(kind: types.Type) -> str:

@@ -7,6 +7,7 @@ from msgspec.structs import force_setattr, replace
 
 from lowwater.compact import condense, dedupe, elide, images, reasoning, shorten, summarize
 from lowwater.compact.making import Making
+from lowwater.compact.mechanism import Mechanism, offers_of, places_of, without
 from lowwater.compact.protection import protected
 from lowwater.compact.results import Result, calls_in, results_in
 from lowwater.compact.zones import Zones, find_zones, smallest_tail
@@ -37,6 +38,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     settings: Settings
     scale: float = 1.0
     system_in_preamble: bool = False
+    mechanisms: tuple[Mechanism, ...] = ()
+    """Those that others wrote; they are asked before ours."""
     too_large: bool = False
     """The request has more bytes than its provider takes: pictures in the tail may go too."""
     memo: tuple[tuple[object, ...], Offers] | None = None
@@ -73,7 +76,11 @@ def propose(asked: Asked) -> Offers:
     """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
     surveyed = survey(asked)
     asked = replace(asked, items=tuple(asked.items))
-    found = [*_edits(asked, surveyed.zones), *_summaries(asked, surveyed.zones)]
+    theirs = offers_of(asked.mechanisms, asked.items, surveyed.zones, asked.making)
+    ours, taken = _edits(asked, surveyed.zones), places_of(theirs)
+    if taken:
+        ours = [offer and without(offer, taken, asked.items) for offer in ours]
+    found = [*theirs, *ours, *_summaries(asked, surveyed.zones)]
     return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
 
 

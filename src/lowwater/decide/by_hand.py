@@ -1,6 +1,6 @@
 """Compaction asked for by hand: nothing holds it back (SPEC A)."""
 
-from lowwater.decide.offers import PRUNING, expected_after, summaries, useful
+from lowwater.decide.offers import PRUNING, edits_of_others, expected_after, pruning, summaries, useful
 from lowwater.decide.policies import Policy
 from lowwater.decide.reasons import because
 from lowwater.decide.wall import fitting_plan
@@ -23,5 +23,10 @@ def by_hand(now: Situation, policy: Policy) -> Decision | None:
 def _plan(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
     if now.prompt >= now.limits.wall and (fitting := fitting_plan(now)):
         return fitting
-    own = useful(now, *policy.mechanisms)
-    return own or (*useful(now, *PRUNING), *summaries(now)) or now.proposals[:1]
+    return _own(now, policy) or (*pruning(now), *summaries(now)) or now.proposals[:1]
+
+
+def _own(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
+    """Return what the policy's mechanisms offer, and with one that prunes whatever else does."""
+    own, prunes = useful(now, *policy.mechanisms), not set(PRUNING).isdisjoint(policy.mechanisms)
+    return (*(offer for offer in edits_of_others(now) if offer not in own), *own) if prunes else own

@@ -1,6 +1,6 @@
 """A request with more bytes than the provider takes must be made smaller: images first, which are many bytes and few tokens."""
 
-from lowwater.decide.offers import MIDDLE_EDITS, expected_after, useful
+from lowwater.decide.offers import expected_after, middle_edits, useful
 from lowwater.decide.reasons import because
 from lowwater.decide.wall import fitting_plan
 from lowwater.values.decision import Compact, Decision, Keep
@@ -15,7 +15,7 @@ def over_byte_limit(now: Situation) -> Decision | None:
     limit = now.limits.max_bytes
     if limit is None or not now.is_too_large:
         return None
-    plan = useful(now, "images") or useful(now, *MIDDLE_EDITS) or fitting_plan(now)
+    plan = useful(now, "images") or middle_edits(now) or fitting_plan(now)
     if plan and not any(offer.mechanism == "images" for offer in plan):
         freed = _BYTES_PER_TOKEN * (now.prompt - expected_after(now, plan))
         plan = plan if now.bytes - freed <= limit else ()

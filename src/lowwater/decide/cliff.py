@@ -1,6 +1,6 @@
 """At a cliff the whole request is billed at higher prices: what can be brought below it is (ECONOMICS, overrides)."""
 
-from lowwater.decide.offers import MIDDLE_EDITS, expected_after, summaries, useful
+from lowwater.decide.offers import expected_after, middle_edits, summaries
 from lowwater.decide.reasons import because
 from lowwater.values.decision import Compact
 from lowwater.values.situation import Situation
@@ -11,7 +11,7 @@ def over_cliff(now: Situation) -> Compact | None:
     cliff = now.limits.cliff
     if cliff is None or now.prompt < cliff:
         return None
-    edits, text = useful(now, *MIDDLE_EDITS), summaries(now)
+    edits, text = middle_edits(now), summaries(now)
     for plan in (edits, (*edits, *text)):
         expected = expected_after(now, plan)
         if plan and expected < cliff:

@@ -12,7 +12,7 @@ from lowwater.values.proposal import Proposal
 from lowwater.values.situation import scaled
 
 _BY_CODE: dict[str, str] = dict(SENTENCES.items())
-_STEPS = {
+STEPS = {
     "dedupe": "Replace results that a later one repeats or supersedes by a reference to it",
     "elide": "Put short placeholders in place of old tool results",
     "reasoning": "Drop old reasoning",
@@ -76,7 +76,7 @@ def _decision(decision: Decision, scale: float) -> str:
 
 
 def _step(step: Proposal, scale: float) -> str:
-    doing = _STEPS.get(step.mechanism, step.mechanism)
+    doing = STEPS.get(step.mechanism, step.mechanism)
     calls = "a summary is written" if step.calls else "no model is called"
     return (
         f"{doing}: about {scaled(step.removes, scale):,} tokens less, from message {step.first_changed + 1:,} on; "

@@ -1,6 +1,6 @@
 """The policy `hermes-classic`: at the threshold prune and summarise, always both (SPEC A, C)."""
 
-from lowwater.decide.offers import PRUNING, expected_after, summaries, useful
+from lowwater.decide.offers import expected_after, pruning, summaries
 from lowwater.decide.reasons import because
 from lowwater.decide.threshold import at_threshold, below_threshold
 from lowwater.values.decision import Decision, Keep
@@ -15,7 +15,7 @@ def hermes_classic(now: Situation, _settings: Settings) -> Decision:
 
 def _everything(now: Situation) -> Decision:
     trigger = at_threshold(now, enough=0)
-    prune = useful(now, *PRUNING)
+    prune = pruning(now)
     plan = (*prune, *summaries(now))
     if not plan:
         return Keep(because=because("nothing-offered", **trigger.facts(now)))

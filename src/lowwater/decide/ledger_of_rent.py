@@ -48,7 +48,7 @@ def _told(bargain: Bargain, market: Market) -> list[str]:
 
 
 def _named(bargain: Bargain) -> str:
-    replaced = [_NAMES[step.mechanism] for step in bargain.plan if step.mechanism in _NAMES]
+    replaced = [_NAMES.get(step.mechanism, step.mechanism) for step in bargain.plan if step.span is None]
     steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
     if any(step.mechanism == "native" for step in bargain.plan):
         steps.insert(0, "the provider's own compaction of the older messages")

@@ -16,6 +16,22 @@ def useful(now: Situation, *mechanisms: str) -> tuple[Proposal, ...]:
     return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
 
 
+def edits_of_others(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers of mechanisms that are not ours: they edit parts of the middle."""
+    others = (offer.mechanism for offer in now.proposals if offer.span is None)
+    return useful(now, *(name for name in dict.fromkeys(others) if name not in PRUNING))
+
+
+def middle_edits(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers that take no call of a model and leave head and tail alone."""
+    return (*edits_of_others(now), *useful(now, *MIDDLE_EDITS))
+
+
+def pruning(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers that take no call of a model."""
+    return (*edits_of_others(now), *useful(now, *PRUNING))
+
+
 def summaries(now: Situation) -> tuple[Proposal, ...]:
     """Return the offers to replace the middle by text: as a whole, or else by chunks."""
     return useful(now, "summarize") or useful(now, "leaf", "condense")

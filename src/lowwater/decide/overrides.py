@@ -15,12 +15,12 @@ from lowwater.values.settings import Settings
 from lowwater.values.situation import Situation
 
 
-def decide(now: Situation, settings: Settings, *, policy: str | None = None) -> Decision:
-    """Return what to do before the next call, under the policy of the settings unless another is named.
+def decide(now: Situation, settings: Settings, *, policy: Policy | str | None = None) -> Decision:
+    """Return what to do before the next call, under the policy of the settings unless another is given or named.
 
     Switched off is off, even by hand and at the wall. By hand and at the wall nothing holds a compaction back.
     """
-    chosen = policy_named(policy or settings.compression.policy)
+    chosen = policy if isinstance(policy, Policy) else policy_named(policy or settings.compression.policy)
     return (
         _disabled(now, settings)
         or by_hand(now, chosen)

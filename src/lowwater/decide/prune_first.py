@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from lowwater.decide.offers import PRUNING, expected_after, summaries, useful
+from lowwater.decide.offers import expected_after, pruning, summaries
 from lowwater.decide.reasons import because
 from lowwater.values.decision import Compact, Decision, Fact, Keep, Reason
 from lowwater.values.proposal import Proposal
@@ -27,7 +27,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
 
 def prune_first(now: Situation, trigger: Trigger) -> Decision:
     """Prune if that counts, and go on to a summary unless the pruned view is at or below `enough`."""
-    prune = useful(now, *PRUNING)
+    prune = pruning(now)
     if not prune:
         return summary_only(now, trigger)
     if now.removes(prune) < now.limits.minimum_prune:

@@ -1,7 +1,7 @@
 """At the wall the prompt must be made to fit: with everything that helps, and out of the tail if nothing else does."""
 
 from lowwater.decide.cool_down import cool_down_left
-from lowwater.decide.offers import MIDDLE_EDITS, PRUNING, expected_after, summaries, useful
+from lowwater.decide.offers import expected_after, middle_edits, pruning, summaries, useful
 from lowwater.decide.reasons import because
 from lowwater.values.decision import Compact, Decision, Keep
 from lowwater.values.proposal import Proposal
@@ -45,7 +45,7 @@ def _plans(now: Situation) -> list[Plan]:
 
     While the summarizer cools down, edits that fit without it come before all of them.
     """
-    edits, shorter, text = useful(now, *MIDDLE_EDITS), useful(now, *PRUNING), summaries(now)
+    edits, shorter, text = middle_edits(now), pruning(now), summaries(now)
     wider = useful(now, "summarize_all") or text
     plans = [(*edits, *text), (*shorter, *text), (*shorter, *wider)]
     cooling = not now.forced and cool_down_left(now.past, now.at)
@@ -71,7 +71,7 @@ def _into_tail(now: Situation, plan: Plan) -> Compact:
     """Take from the tail no more than it takes to fit with a runway to spare."""
     limits = now.limits
     enough = max(limits.target, limits.wall - limits.runway)
-    middle = expected_after(now, (*useful(now, *MIDDLE_EDITS), *summaries(now)))
+    middle = expected_after(now, (*middle_edits(now), *summaries(now)))
     reason = because(
         "wall-into-tail",
         prompt=now.prompt,

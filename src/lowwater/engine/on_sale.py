@@ -1,6 +1,6 @@
 """Plans on sale: edits from each place where they could start, and summaries up to each place where one could end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,12 +49,21 @@ class _Sums(Struct, kw_only=True):
 
 
 def put_on_sale(
-    edits: Sequence[Proposal], summaries: Sequence[Proposal], pricing: Pricing, *, digests: bool
+    edits: Sequence[Proposal],
+    summaries: Sequence[Proposal],
+    pricing: Pricing,
+    *,
+    digests: bool,
+    lost: Mapping[str, float] = {},
 ) -> list[Bargain]:
-    """Return the best plan of edits alone, and the best with a summary; those that remove next to nothing are not on sale."""
+    """Return the best plan of edits alone, and the best with a summary; those that remove next to nothing are not on sale.
+
+    `lost` has the share of later uses that mechanisms which are not ours lose, by name.
+    """
+    lost = {**_LOST, **lost, **({} if digests else {"elide": _LOST_WITHOUT_DIGEST})}
     chances = chances_of_use(pricing.items)
     pieces = sorted(
-        _pieces(edits, pricing, chances, digests=digests), key=lambda piece: piece.target.item, reverse=True
+        _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True
     )
     starts = pricing.starts()
     replacing = [_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
@@ -67,13 +76,12 @@ def put_on_sale(
 
 
 def _pieces(
-    edits: Sequence[Proposal], pricing: Pricing, chances: Sequence[float], *, digests: bool
+    edits: Sequence[Proposal], pricing: Pricing, chances: Sequence[float], *, lost: Mapping[str, float]
 ) -> list[_Piece]:
     """Return the parts worth replacing once everything behind them is written again anyway."""
     pieces: list[_Piece] = []
     for at, edit in enumerate(edits):
         whole = sum(target.tokens for target in edit.targets)
-        lost = _LOST_WITHOUT_DIGEST if edit.mechanism == "elide" and not digests else _LOST[edit.mechanism]
         for target in edit.targets:
             removes = scaled(edit.removes * target.tokens // max(whole, 1), pricing.scale)
             tokens = scaled(target.tokens, pricing.scale)
@@ -82,7 +90,7 @@ def _pieces(
                 target=target,
                 removes=removes,
                 rent=pricing.rent(pricing.items[target.item], removes),
-                rework=pricing.rework(lost * chances[target.item], tokens),
+                rework=pricing.rework(lost[edit.mechanism] * chances[target.item], tokens),
             )
             written = removes * pricing.prices.cache_write // 1_000
             if piece.rework <= written + piece.rent:

@@ -117,7 +117,7 @@ def _is_expected(situated: Situated, offer: Proposal, setup: Setup) -> bool:
         return False
     for turns in (0, _TURNS_AHEAD):
         then = replace(now, prompt=now.prompt + round(turns * now.growth), market=None)
-        forced = not is_settled(decide(then, setup.settings, policy=setup.policy.name), then)
+        forced = not is_settled(decide(then, setup.settings, policy=setup.policy), then)
         if forced and suffices(replace(situated, now=then), offer):
             return True
     if situated.pricing is None:

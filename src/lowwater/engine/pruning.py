@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lowwater.compact import dedupe, elide, images, reasoning, shorten
+from lowwater.compact.mechanism import applied
 from lowwater.compact.propose import wall_limit
 from lowwater.engine.work import Result, Work, first_difference, tokens_of
 from lowwater.values.events import Phase
@@ -44,5 +45,6 @@ def _edit(work: Work, items: Sequence[Item], proposal: Proposal) -> list[Item]:
             return shorten.apply(items, proposal, work.making, limit=limit)
         case elide.NAME:
             return elide.apply(items, proposal, work.making)
-        case other:
-            raise AssertionError(f"no mechanism is called {other}")
+        case name:
+            theirs = next(mechanism for mechanism in work.asked.mechanisms if mechanism.name == name)
+            return applied(theirs, items, proposal, work.making)

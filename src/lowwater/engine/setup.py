@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from lowwater.compact.making import Making
+from lowwater.compact.mechanism import Mechanism
 from lowwater.decide.policies import Policy
 from lowwater.decide.presets import preset_under
 from lowwater.engine.ladder import Ladder, Standing
@@ -31,6 +32,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """The models that write summaries, by rung; None where it is not known which does."""
     rungs: int = 0
     """How many summarizers stand before the extractive one."""
+    mechanisms: tuple[Mechanism, ...] = ()
+    """Those that others wrote, in the order in which they are asked."""
     native: tuple[int, ...] = ()
     """The summarizers that can ask their provider to compact by itself, by rung."""
 

@@ -58,6 +58,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         settings=setup.settings,
         scale=scale,
         system_in_preamble=bool(view.system),
+        mechanisms=setup.mechanisms,
         too_large=limits.max_bytes is not None and size > limits.max_bytes,
     )
     surveyed = survey(asked)
@@ -231,12 +232,13 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
 def _on_sale(situated: Situated, offers: Sequence[Proposal], ready: Proposal | None) -> Market:
     pricing, making = situated.pricing, situated.asked.making
     assert pricing is not None
-    edits = [offer for offer in offers if offer.mechanism in EDITING]
+    lost = {mechanism.name: mechanism.loses for mechanism in situated.asked.mechanisms}
+    edits = [offer for offer in offers if offer.mechanism in (*EDITING, *lost)]
     spans = edges.summaries(situated.asked) if pricing.summarizers else []
     own = native_offer(situated.asked) if situated.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     digests = making.digest_ratio > 0 and not making.preset.plain_placeholders
-    return pricing.market(put_on_sale(edits, spans, pricing, digests=digests))
+    return pricing.market(put_on_sale(edits, spans, pricing, digests=digests, lost=lost))
 
 
 def _newest(items: Sequence[Item]) -> int:

@@ -162,8 +162,8 @@ def _telling(
 
 def _decided(situated: Situated, setup: Setup) -> tuple[Situated, Decision]:
     """Decide, asking the mechanisms only if that can make a difference."""
-    decision = decide(situated.now, setup.settings, policy=setup.policy.name)
+    decision = decide(situated.now, setup.settings, policy=setup.policy)
     if is_settled(decision, situated.now):
         return situated, decision
     situated = with_offers(situated)
-    return situated, decide(situated.now, setup.settings, policy=setup.policy.name)
+    return situated, decide(situated.now, setup.settings, policy=setup.policy)

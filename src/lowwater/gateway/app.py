@@ -16,7 +16,7 @@ from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
 from lowwater.gateway.conversing import Ask, Conversing, Record
-from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, read_request
+from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, by_name, read_request
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
 from lowwater.gateway.metrics import Metrics
@@ -118,9 +118,7 @@ class Gateway:
             write_line(line)
 
     async def _admitted(self, scope: Scope, answering: Answering, line: Line) -> None:
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = by_name(list(scope["headers"]))
         answering.anthropic = is_anthropic(scope["path"], headers)
         if scope["path"] == "/healthz" and scope["method"] in {"GET", "HEAD"}:
             await answering.plain(*await self._health())

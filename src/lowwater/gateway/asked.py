@@ -7,6 +7,7 @@ from types import MappingProxyType
 from msgspec import Raw, Struct
 
 from lowwater.errors import BadInput
+from lowwater.gateway.finding import GROUP
 from lowwater.values.message import Format
 from lowwater.wire.openai_responses.elsewhere import is_elsewhere
 from lowwater.wire.reading import read_fields, read_json
@@ -128,7 +129,7 @@ def _hint(headers: Mapping[str, str], peek: _Peek) -> str:
         if headers.get(name):
             return f"{name}={headers[name][:200]}{headers.get(_AGENT, '')[:100]}"
     if peek.prompt_cache_key:
-        return f"prompt_cache_key={peek.prompt_cache_key[:200]}"
+        return f"{GROUP}{peek.prompt_cache_key[:200]}"
     user = str((peek.metadata or {}).get("user_id", ""))[:2_000]
     found = _IN_USER_ID.search(user)
     return f"user_id={found[1]}" if found else ""

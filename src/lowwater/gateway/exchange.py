@@ -1,6 +1,7 @@
 """One request through the gateway: read, prepared, sent, its answer passed on while it is read, and recorded."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -14,6 +15,10 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+_NOT_PLAIN = re.compile(rb"[^\x21-\x7e]")
+"""Bytes that a request line may not hold."""
 
 
 class Came(Struct, frozen=True, kw_only=True):
@@ -31,7 +36,7 @@ class Came(Struct, frozen=True, kw_only=True):
 async def read_request(scope: Scope, receive: Receive, *, most_bytes: int, seconds: float) -> Came:
     """Return the request with its body, or raise Refused if that is too large or does not come."""
     raw_headers: Headers = list(scope["headers"])
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw_headers}
+    headers = by_name(raw_headers)
     told = headers.get("content-length", "")
     if told.isdigit() and int(told) > most_bytes:
         raise too_large(most_bytes)
@@ -42,15 +47,26 @@ async def read_request(scope: Scope, receive: Receive, *, most_bytes: int, secon
     path = scope["path"]
     query = scope.get("query_string", b"")
     raw = scope.get("raw_path") or path.encode()
-    target = raw.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+    target = _NOT_PLAIN.sub(lambda found: b"%%%02X" % found[0][0], raw + (b"?" + query if query else b""))
+    if target[:1] != b"/":
+        raise Refused(400, "the path of a request must begin with a slash")
     return Came(
         method=scope["method"],
         path=path.rstrip("/") or "/",
-        target=target,
+        target=target.decode(),
         headers=headers,
         raw_headers=raw_headers,
         body=body,
     )
+
+
+def by_name(raw_headers: Headers) -> dict[str, str]:
+    """Return headers by their names; one that came several times has all its values, so that none of them hides another."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in raw_headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 def too_large(most_bytes: int) -> Refused:

@@ -22,6 +22,9 @@ _LINES = 3
 _BILLING = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
 """A line at the head of Claude Code's system prompt that changes within one conversation."""
 
+GROUP = "prompt_cache_key="
+"""How a hint begins that names what many conversations may share: it keeps apart, but joins none."""
+
 Kind = Literal["same", "fork"]
 
 
@@ -79,11 +82,12 @@ class Finding:
                 continue
             match = _best(self._trails.follow(sought.tenant, asked), places, sought)
             if match is not None:
-                return match
+                # One that left another may have been asked before, in vain.
+                return match if match.kind == "same" else self._asked_again(sought) or match
         return self._asked_again(sought) or self._continued(sought)
 
     def _asked_again(self, sought: Sought) -> Match | None:
-        """Return the session whose first request this is, if nobody answered it."""
+        """Return the session that began with this very request, if nobody answered it."""
         for found in self._trails.follow(sought.tenant, [unanswered(sought.keys[-1])]):
             if found.newest and found.hint == sought.noted:
                 return Match(session=found.session, kind="same", length=len(sought.keys))
@@ -94,12 +98,15 @@ class Finding:
         if not sought.lines:
             return None
         lines = Counter(
-            found.session for found in self._trails.follow(sought.tenant, sought.lines) if found.newest
+            (not _is_apart(found, sought), found.session)
+            for found in self._trails.follow(sought.tenant, sought.lines)
+            if found.newest
         )
-        best = max(lines, key=lambda session: lines[session], default=None)
-        if best is None or lines[best] < _LINES:
+        best = max((each for each in lines if lines[each] >= _LINES), default=None, key=lambda each: (each[0], lines[each]))
+        if best is None:
             return None
-        return Match(session=best, kind="same", length=0)
+        # A summary that was carried over into a conversation of another name does not end the one it is of.
+        return Match(session=best[1], kind="same" if best[0] else "fork", length=0)
 
     def leave(self, sought: Sought, session: str, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
@@ -141,7 +148,7 @@ def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
     """
     guise, _, hint = found.hint.partition(" ")
     apart = _is_apart(found, sought)
-    same_words = bool(hint) and hint == sought.hint
+    same_words = bool(hint) and hint == sought.hint and not hint.startswith(GROUP)
     if length < _TELLING and (apart or guise != sought.guise):
         return None
     if apart:

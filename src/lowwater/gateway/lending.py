@@ -10,12 +10,13 @@ from msgspec import Struct
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import Options
 from lowwater.load.registry import load_registry
-from lowwater.ports import AsyncSummarizer
+from lowwater.ports import AsyncSummarizer, Summarizer
 from lowwater.send.summarizer import AsyncModelSummarizer
 from lowwater.values.message import Format
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.session import Session
+from lowwater.wiring.summarizers import installed_writer
 
 _LENT: "ContextVar[Credential | None]" = ContextVar("lent", default=None)
 
@@ -72,13 +73,16 @@ class Borrowing:
         return await summarizer.summarize(request)
 
 
-def summarizers_of(options: Options, model: str) -> tuple[AsyncSummarizer, ...]:
+def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
     """Return who may write summaries for sessions on a model; nobody unless the operator said so."""
-    writers: list[AsyncSummarizer] = [Borrowing(model)] if options.summaries else []
+    writers: list[Summarizer | AsyncSummarizer] = [Borrowing(model)] if options.summaries else []
     if options.summary_model:
         name = options.summary_model
         context = load_registry().find(name).context_length
-        writers.append(AsyncModelSummarizer(model=name, context_length=context, tokenizer=counter_for(name)))
+        writers.append(
+            installed_writer(name)
+            or AsyncModelSummarizer(model=name, context_length=context, tokenizer=counter_for(name))
+        )
     return tuple(writers)
 
 

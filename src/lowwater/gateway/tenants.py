@@ -1,6 +1,7 @@
 """Whose request it is: a tenant is bound to the credential, and to nothing a client merely says."""
 
 import hmac
+import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -12,6 +13,8 @@ NOBODY = "nobody"
 """The tenant of all requests without a credential."""
 ACCESS = "x-lowwater-key"
 
+_ONE = re.compile(r"[A-Za-z0-9_.=-]+")
+"""How one token is written; a header that came twice is no token."""
 _OPENAI_CLAIM = "https://api.openai.com/auth"
 
 
@@ -19,25 +22,30 @@ def tenant_of(headers: Mapping[str, str], *, secret: bytes, fixed: str = "") -> 
     """Return the tenant of a request: the operator's name for all, or a keyed hash of who the credential says it is.
 
     A token that carries its account (a JSON Web Token) counts by that, so that a refreshed one is the same tenant. Nobody
-    checks its signature here: a forged one reaches the provider, which refuses it, and nothing is answered from here.
+    checks its signature here: a forged one reaches the provider, which refuses it, and nothing is answered from here. Of
+    several credentials nobody here knows which the provider goes by, so that all of them together are one tenant.
     """
     if fixed:
         return fixed
-    credential = credential_of(headers)
-    if not credential:
+    credentials = _credentials(headers)
+    if not credentials:
         return NOBODY
-    return blake2b(
-        (_account_in(credential) or credential).encode(), key=secret[:64], digest_size=12
-    ).hexdigest()
+    told = "\0\0".join(_account_in(each) or each for each in credentials)
+    return blake2b(told.encode(), key=secret[:64], digest_size=12).hexdigest()
 
 
 def credential_of(headers: Mapping[str, str]) -> str:
     """Return the key or token that a request carries, empty if it carries none."""
+    return next(iter(_credentials(headers)), "")
+
+
+def _credentials(headers: Mapping[str, str]) -> list[str]:
+    """Return all keys and tokens of a request, each once: many clients send one key under two names."""
     bearer = headers.get("authorization", "")
     kind, _, token = bearer.partition(" ")
-    if kind.lower() == "bearer" and token.strip():
-        return token.strip()
-    return headers.get("x-api-key", "") or headers.get("api-key", "") or bearer.strip()
+    given = token if kind.lower() == "bearer" and token.strip() else bearer
+    found = (given, headers.get("x-api-key", ""), headers.get("api-key", ""))
+    return list(dict.fromkeys(each.strip() for each in found if each.strip()))
 
 
 def is_admitted(headers: Mapping[str, str], access_keys: tuple[str, ...]) -> bool:
@@ -50,20 +58,24 @@ def is_admitted(headers: Mapping[str, str], access_keys: tuple[str, ...]) -> boo
 def _account_in(token: str) -> str:
     """Return who a JSON Web Token was issued to and by whom; empty if it is none or does not say."""
     pieces = token.split(".")
-    if len(pieces) != 3:
+    if len(pieces) != 3 or not _ONE.fullmatch(token):
         return ""
     try:
         padded = pieces[1] + "=" * (-len(pieces[1]) % 4)
         claims: dict[str, Any] = msgspec.json.decode(urlsafe_b64decode(padded), type=dict[str, Any])
     except (ValueError, msgspec.MsgspecError, RecursionError):
         return ""
-    account = _openai_account(claims) or claims.get("sub")
-    if not isinstance(account, str) or not account:
+    # A workspace has many members, and a person may be in several: only both together are one tenant.
+    person, account = _text(claims.get("sub")), _openai_account(claims)
+    if not person and not account:
         return ""
-    return f"account\0{claims.get('iss', '')}\0{account}"
+    return f"account\0{claims.get('iss', '')}\0{account}\0{person}"
 
 
 def _openai_account(claims: Mapping[str, Any]) -> str:
     own = claims.get(_OPENAI_CLAIM)
-    account = own.get("chatgpt_account_id") if isinstance(own, dict) else None
-    return account if isinstance(account, str) else ""
+    return _text(own.get("chatgpt_account_id")) if isinstance(own, dict) else ""
+
+
+def _text(claim: object) -> str:
+    return claim if isinstance(claim, str) else ""

@@ -99,6 +99,8 @@ class Turns:
             request = session.shown(brought)
         else:
             request = session.take_turn(brought)
+        body = outgoing(asked, request, marking=self._options.marks)
+        session.sent_as(body)
         if not request.whole:
             self._changed[place.tenant, sought.keys[-1]] = None
             while len(self._changed) > _CHANGED:
@@ -108,7 +110,7 @@ class Turns:
             sought=sought,
             session=session,
             request=request,
-            body=outgoing(asked, request, marking=self._options.marks),
+            body=body,
             unasked=chain_of([each.likeness for each in unasked])[-1] if unasked else b"",
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 import aiohttp
+from yarl import URL
 
 from lowwater.gateway.options import Options
 from lowwater.gateway.tenants import ACCESS
@@ -62,7 +63,8 @@ class Upstreams:
         assert self._client is not None, "open it first"
         return await self._client.request(
             method,
-            url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream),
+            # Encoded by the client already: nothing in it is written otherwise.
+            URL(url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream), encoded=True),
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
             data=body or None,
             allow_redirects=False,

@@ -11,6 +11,7 @@ from lowwater.load.files import read_file
 from lowwater.load.strict_yaml import read_value, read_yaml
 from lowwater.values.settings import Resolved, Setting, Source, catalogue, resolve, setting_named, settings_in
 from lowwater.values.settings.catalogue import PREFIX
+from lowwater.values.settings.resolve import Names
 from lowwater.values.settings.words import did_you_mean, shown
 
 FILE = "lowwater.yaml"
@@ -20,15 +21,21 @@ OTHER_VARIABLES = frozenset(
 """Variables that begin like settings and are none."""
 
 
-def load_settings(*, config: Path | None, env: Mapping[str, str], flags: Mapping[str, object]) -> Resolved:
+def load_settings(
+    *,
+    config: Path | None,
+    env: Mapping[str, str],
+    flags: Mapping[str, object],
+    policies: Names = tuple,
+) -> Resolved:
     """Return the settings that hold; raise BadSetting or UnreadableFile with one sentence about what to change.
 
     `config` names the file; without it, it is looked for as `find_config` says. `flags` are values by the names of
-    their settings; text among them is read as in the environment.
+    their settings; text among them is read as in the environment. `policies` tells those of installed packages.
     """
     file = config or find_config(env)
     layers = [file_source(file)] if file else []
-    return resolve([*layers, environment_source(env), flag_source(flags)])
+    return resolve([*layers, environment_source(env), flag_source(flags)], policies=policies)
 
 
 def find_config(env: Mapping[str, str]) -> Path | None:

@@ -1,5 +1,7 @@
 """From the address of a store to the store."""
 
+from collections.abc import Sequence
+
 from lowwater.errors import BadSetting
 from lowwater.ports import Store
 from lowwater.store.indexing import Conceal
@@ -9,15 +11,22 @@ from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.values.secrets import conceal as conceal_secrets
 
-__all__ = ["SQLITE", "open_store"]
+__all__ = ["SQLITE", "is_own", "open_store"]
+
+_OWN = ("memory:", "sqlite:", *SCHEMES)
 
 
-def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
+def is_own(address: str) -> bool:
+    """Return whether an address, right or wrong, is meant for one of our own stores."""
+    return address.startswith(_OWN)
+
+
+def open_store(address: str, *, conceal: Conceal = conceal_secrets, others: Sequence[str] = ()) -> Store:
     """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
 
     A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
     with `~/`, at home; with `?sync=normal` behind it, commits do not wait for the disk (`store.sqlite.address`). Every `memory:` is a store of its own. `conceal` takes secrets out of a text
-    before its words are indexed.
+    before its words are indexed. `others` are addresses that are opened elsewhere, as an error names them.
     """
     if address == "memory:":
         return MemoryStore(conceal=conceal)
@@ -25,9 +34,8 @@ def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
         return open_postgres(address, conceal=conceal)
     file = sqlite_address(address)
     if file is None:
-        raise BadSetting(
-            f"no store is at {_shown(address)!r}: write memory:, sqlite:///PATH or postgresql://…"
-        )
+        *first, last = ("memory:", "sqlite:///PATH", "postgresql://…", *others)
+        raise BadSetting(f"no store is at {_shown(address)!r}: write {', '.join(first)} or {last}")
     return SqliteStore(file.path, conceal=conceal, sync=file.sync)
 
 

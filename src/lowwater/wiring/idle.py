@@ -20,7 +20,12 @@ class Idle:
     """The idle time of one session; whoever takes a turn meanwhile does not wait for it."""
 
     def __init__(
-        self, kept: Kept, setup: Setup, outside: Outside, *, riding: Callable[[Ledger | None, int], Riding | None]
+        self,
+        kept: Kept,
+        setup: Setup,
+        outside: Outside,
+        *,
+        riding: Callable[[Ledger | None, int], Riding | None],
     ) -> None:
         self._kept = kept
         self._setup = setup

@@ -14,6 +14,7 @@ from lowwater.values.entries import Rewound, TakenBack
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format
 from lowwater.values.summaries import Riding
+from lowwater.values.view import Summary
 from lowwater.wire.anthropic.betas import dropping
 from lowwater.wire.reading import write_json
 from lowwater.wiring.request import PreparedRequest
@@ -25,15 +26,24 @@ class LastSent(Struct, frozen=True, kw_only=True):
     request: PreparedRequest
     model: str
     ledger: Ledger
+    body: bytes = b""
+    """The very bytes that were sent, where somebody told; its own writing of them otherwise."""
 
     def riding(self, ledger: Ledger, format: Format) -> Riding | None:
         """Return it as it went out, with what came after it; None if the conversation went back since."""
         later = ledger.entries[len(self.ledger.entries) :]
         if any(isinstance(entry, Rewound | TakenBack) for entry in later):
             return None
-        fields = self._fields(format)
-        since = [numbered.message for numbered in ledger.messages[len(self.ledger.messages) :]]
-        return Riding(format=format, body=write_json({"model": self.model, **fields}), since=tuple(since))
+        sent = len(self.ledger.messages)
+        # As the view shows them: what was shortened at the door is shorter than the ledger's.
+        since = [
+            item.message for item in ledger.view.items if not isinstance(item, Summary) and item.number > sent
+        ]
+        return Riding(
+            format=format,
+            body=self.body or write_json({"model": self.model, **self._fields(format)}),
+            since=tuple(since),
+        )
 
     def _fields(self, format: Format) -> dict[str, Any]:
         match format:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lowwater.count.message import count_message
 from lowwater.count.preamble import count_preamble
-from lowwater.decide.policies import policy_named
 from lowwater.decide.warnings import UsageWarning
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route
@@ -18,6 +17,7 @@ from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.counting import counter_for, framing_for
 from lowwater.wiring.lineage import new_name
 from lowwater.wiring.outside import Outside
+from lowwater.wiring.plugins import mechanisms_of, policy_of
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import opened_store
 from lowwater.wiring.summarizers import Writer, compacts, model_of, summarizers_for
@@ -33,6 +33,9 @@ class Lowwater:
 
     Sessions are kept in `store`: one that is open, or an address (`sqlite:///PATH`, `postgresql://…`, `memory:`); without it
     in that of LOWWATER_STORE, or else in a SQLite file in the user's data directory.
+
+    Packages that are installed may add policies, mechanisms, stores and summarizers, which are given by their names as well;
+    `mechanisms` are asked beside our own.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Lowwater:
         base_url: str = "",
         fallbacks: Iterable[str | FallbackProvider] = (),
         policy: str | None = None,
+        mechanisms: Iterable[str] = (),
         summarizer: Writer | Sequence[Writer] = (),
         settings: Settings | None = None,
         store: Store | str | None = None,
@@ -62,7 +66,8 @@ class Lowwater:
             chain=registry.chain(model, (route.model for route in routes[1:])),
             routes=routes,
             settings=chosen,
-            policy=policy_named(policy or chosen.compression.policy),
+            policy=policy_of(policy or chosen.compression.policy),
+            mechanisms=mechanisms_of(tuple(mechanisms) or chosen.compression.mechanisms),
             tokenizer=tokenizer,
             size=lambda message: count_message(message, tokenizer, framing=framing),
             size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),

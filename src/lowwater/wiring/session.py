@@ -6,9 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lowwater.assemble.cache_key import cache_key_for
 from lowwater.assemble.legal import mend
-from lowwater.assemble.seams import seams_of
 from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
@@ -31,10 +29,11 @@ from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought, format_of, read_messages
 from lowwater.wiring.counting import calibration_for
+from lowwater.wiring.handing_out import handed_out
 from lowwater.wiring.home import Home, Step
 from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
-from lowwater.wiring.last_sent import LastSent, compacting, thinking_as_set
+from lowwater.wiring.last_sent import LastSent, compacting
 from lowwater.wiring.looking_back import LookingBack
 from lowwater.wiring.opening import entered
 from lowwater.wiring.outside import Outside
@@ -154,6 +153,11 @@ class Session(LookingBack):
             return self._written(then, tuple(mend(then.ledger.view.messages)), brought)
 
         return self._kept.read(taken)
+
+    def sent_as(self, body: bytes) -> None:
+        """Tell in which bytes the request that was prepared last was sent: a summary may be asked for by extending them."""
+        if self._last_sent is not None:
+            self._last_sent = replace(self._last_sent, body=body)
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
@@ -290,21 +294,7 @@ class Session(LookingBack):
         return request
 
     def _written(self, state: State, messages: tuple[Message, ...], brought: Brought) -> PreparedRequest:
-        return PreparedRequest(
-            messages=messages,
-            told=state.format,
-            assumed=state.assumed,
-            system=state.ledger.view.system,
-            tools=state.ledger.view.tools,
-            thinking=thinking_as_set(brought.written(brought.thinking), state, self._setup),
-            tool_choice=brought.written(brought.tool_choice),
-            marks=marks_of(state, self._setup),
-            seams=seams_of(state.ledger, messages),
-            cache_key=cache_key_for(state.model, session=self._opened_as),
-            tokens=state.prompt,
-            decision=state.decision,
-            whole=state.ledger.view.whole == state.ledger.view.tokens,
-        )
+        return handed_out(state, messages, brought, self._setup, session=self._opened_as)
 
     def _riding(self, ledger: Ledger | None, upto: int) -> Riding | None:
         state, last = self._kept.state, self._last_sent

@@ -6,9 +6,11 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from lowwater.ports import Store
-from lowwater.store.indexing import as_it_is
-from lowwater.store.opening import open_store
+from lowwater.store import opening
+from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
+from lowwater.values.secrets import conceal as conceal_secrets
+from lowwater.wiring.plugins import names_of, store_at
 
 VARIABLE = "LOWWATER_STORE"
 FORGETFUL = "memory:"
@@ -24,6 +26,19 @@ def opened_store(given: Store | str | None = None, *, redact: bool = True) -> St
         return given
     address = given or default_address()
     return open_store(address) if redact else open_store(address, conceal=as_it_is)
+
+
+def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
+    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or at the address of an installed package's.
+
+    A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
+    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text before its words are indexed.
+    """
+    if opening.is_own(address):
+        return opening.open_store(address, conceal=conceal)
+    store = store_at(address, conceal=conceal)
+    others = tuple(f"{name}:…" for name in names_of("store"))
+    return store or opening.open_store(address, conceal=conceal, others=others)
 
 
 def default_address() -> str:

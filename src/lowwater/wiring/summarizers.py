@@ -10,9 +10,10 @@ from lowwater.values.model import Model
 from lowwater.values.registry import Registry
 from lowwater.values.settings import Settings
 from lowwater.wiring.counting import counter_for
+from lowwater.wiring.plugins import EXPLICIT, summarizer_called
 
 Writer = Summarizer | AsyncSummarizer | str
-"""A summarizer, or the name of a model that is asked at its provider's own URL."""
+"""A summarizer, or the name of a model that is asked at its provider's own URL, or of a summarizer that is installed."""
 
 
 def summarizers_for(
@@ -22,6 +23,15 @@ def summarizers_for(
     named = settings.compression.summary_model
     writers = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
     return tuple(_writer(each) for each in writers or ((named,) if named else ()))
+
+
+def installed_writer(name: str) -> Summarizer | AsyncSummarizer | None:
+    """Return the summarizer that an installed package adds under a name that is no model's; None if none does.
+
+    `plugin:NAME` always means one that is installed.
+    """
+    is_model = not name.startswith(EXPLICIT) and load_registry().match(name).how != "unknown"
+    return None if is_model else summarizer_called(name)
 
 
 def model_of(summarizer: Summarizer | AsyncSummarizer, registry: Registry) -> Model | None:
@@ -38,7 +48,9 @@ def compacts(summarizer: Summarizer | AsyncSummarizer) -> bool:
 def _writer(given: Writer) -> Summarizer | AsyncSummarizer:
     if isinstance(given, str):
         context = load_registry().find(given).context_length
-        return ModelSummarizer(model=given, context_length=context, tokenizer=counter_for(given))
+        return installed_writer(given) or ModelSummarizer(
+            model=given, context_length=context, tokenizer=counter_for(given)
+        )
     if not callable(getattr(given, "summarize", None)):
         raise BadSetting(f"a {type(given).__name__} is no summarizer: it needs a method `summarize`")
     return given

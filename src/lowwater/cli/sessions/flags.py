@@ -7,6 +7,7 @@ import typer
 
 from lowwater.cli.failing import say
 from lowwater.load.settings import load_settings
+from lowwater.wiring.plugins import policy_names
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -24,7 +25,7 @@ def redacts(flag: bool | None) -> bool:
     """Tell whether secrets are to be concealed: what was said, or else what the settings say."""
     if flag is not None:
         return flag
-    resolved = load_settings(config=None, env=os.environ, flags={})
+    resolved = load_settings(config=None, env=os.environ, flags={}, policies=policy_names)
     for warning in resolved.warnings:
         say(f"warning: {warning}")
     return resolved.settings.privacy.redact

@@ -13,6 +13,7 @@ from lowwater.send.summarizer import ModelSummarizer
 from lowwater.store.opening import SQLITE
 from lowwater.values.settings import Settings
 from lowwater.wiring.library import Lowwater
+from lowwater.wiring.plugins import policy_names
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import VARIABLE, default_address, opened_store
 
@@ -62,7 +63,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 def _settings() -> Settings:
     """Return the settings that hold: Lowwater's own, but Hermes says whether to compact, and a conversation is never split."""
-    settings = load_settings(config=None, env=os.environ, flags={}).settings
+    settings = load_settings(config=None, env=os.environ, flags={}, policies=policy_names).settings
     enabled = settings.compression.enabled and _hermes_compacts()
     return replace(settings, compression=replace(settings.compression, enabled=enabled, split=False))
 

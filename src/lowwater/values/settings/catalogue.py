@@ -47,9 +47,14 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words it takes, where it takes only some."""
+        """The words it takes, where it takes only some; those that an `is_open` one takes by itself."""
         literals = [option for option in self.options if isinstance(option, inspect.LiteralType)]
         return tuple(str(value) for literal in literals for value in literal.values)
+
+    @property
+    def is_open(self) -> bool:
+        """It takes other words too, if a package that is installed adds them."""
+        return bool(self.choices) and any(isinstance(option, inspect.StrType) for option in self.options)
 
     @property
     def nullable(self) -> bool:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from lowwater.errors import BadSetting
 from lowwater.values.settings.fit import fit_fields
 
-Policy = Literal[
+Policy = Literal[  # ours; installed packages may add others
     "rent-or-buy",
     "never",
     "threshold",
@@ -40,9 +40,13 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
     """When a conversation is compacted, what is protected, and how long a summary may be."""
 
     enabled: Annotated[bool, Meta(description="Compact at all; false stops every layer.")] = True
-    policy: Annotated[Policy, Meta(description="The rule that decides when to compact, and how.")] = (
+    policy: Annotated[Policy | Word, Meta(description="The rule that decides when to compact, and how.")] = (
         "rent-or-buy"
     )
+    mechanisms: Annotated[
+        tuple[Word, ...],
+        Meta(description="Mechanisms of installed packages that are asked before Lowwater's own, by name."),
+    ] = ()
     threshold: Annotated[
         Share | Literal["auto"],
         Meta(
@@ -59,13 +63,18 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
     ] = 3
     hygiene: Annotated[
         bool,
-        Meta(description="Compact at 85 % of the context length, whatever the policy: the gateway's safety net."),
+        Meta(
+            description="Compact at 85 % of the context length, whatever the policy: the gateway's safety net."
+        ),
     ] = False
     max_view_tokens: Annotated[
         Positive | None, Meta(description="Never show the model more tokens than this; null: no such limit.")
     ] = None
     summary_model: Annotated[
-        Word | None, Meta(description="Model that writes summaries; null: the cheapest by arithmetic.")
+        Word | None,
+        Meta(
+            description="Model that writes summaries, or a summarizer that is installed; null: the cheapest by arithmetic."
+        ),
     ] = None
     summary_ratio: Annotated[
         Share, Meta(description="Length of a summary as a share of what it replaces.")

@@ -16,7 +16,7 @@ def expected(kind: inspect.Type) -> str:
         case inspect.Metadata():
             return expected(kind.type)
         case inspect.UnionType():
-            return " or ".join(expected(option) for option in kind.types)
+            return _either(kind)
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType() | inspect.FloatType():
@@ -37,6 +37,14 @@ def expected(kind: inspect.Type) -> str:
             return f"a mapping with {', '.join(field.name for field in kind.fields)}"
         case _:
             raise AssertionError(f"no setting has the type {type(kind).__name__}")
+
+
+def _either(kind: inspect.UnionType) -> str:
+    match kind.types:
+        case (inspect.LiteralType() as ours, inspect.StrType()):
+            return f"{expected(ours)} or another that is installed"
+        case options:
+            return " or ".join(map(expected, options))
 
 
 def _number(kind: Number) -> str:

@@ -1,0 +1,1 @@
+"""One worked example of everything that a package can add to Lowwater."""

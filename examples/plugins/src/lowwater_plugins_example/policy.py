@@ -1,0 +1,32 @@
+"""`when-cold`: the prompt changes only where the provider's cache has expired anyway, for then a rewrite disturbs nothing."""
+
+from lowwater.decide.policies import Policy
+from lowwater.decide.presets import PRICED
+from lowwater.values.decision import Compact, Decision, Fact, Keep, Reason
+from lowwater.values.market import best_of
+from lowwater.values.settings import Settings
+from lowwater.values.situation import Situation
+
+
+def when_cold(now: Situation, _settings: Settings) -> Decision:
+    """Buy the best that is on sale while the cache is cold; while it is warm, keep the prompt as it is.
+
+    What does not fit is compacted by Lowwater itself, whatever a policy says.
+    """
+    facts: dict[str, Fact] = {"prompt": now.prompt}
+    if now.market is None or now.market.warm != "cold":
+        return Keep(because=Reason(code="cache-is-warm", facts=facts))
+    best = best_of(now.market.bargains)
+    if best is None or not best.is_due:
+        return Keep(because=Reason(code="cold-and-nothing-due", facts=facts))
+    facts |= {"removes": best.removes}
+    return Compact(proposals=best.plan, because=Reason(code="cache-is-cold", facts=facts))
+
+
+POLICY = Policy(
+    name="when-cold",
+    decide=when_cold,
+    preset=PRICED,  # so that there is a market to look at
+    avoids_cliffs=False,
+    smallest_context=False,
+)

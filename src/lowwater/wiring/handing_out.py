@@ -1,0 +1,33 @@
+"""A session's state as the request that its user sends."""
+
+from lowwater.assemble.cache_key import cache_key_for
+from lowwater.assemble.seams import seams_of
+from lowwater.engine.caching import marks_of
+from lowwater.engine.setup import Setup
+from lowwater.engine.state import State
+from lowwater.values.message import Message
+from lowwater.wiring.brought import Brought
+from lowwater.wiring.last_sent import thinking_as_set
+from lowwater.wiring.request import PreparedRequest
+
+
+def handed_out(
+    state: State, messages: tuple[Message, ...], brought: Brought, setup: Setup, *, session: str
+) -> PreparedRequest:
+    """Return what to send of a state: these messages, and everything around them."""
+    view = state.ledger.view
+    return PreparedRequest(
+        messages=messages,
+        told=state.format,
+        assumed=state.assumed,
+        system=view.system,
+        tools=view.tools,
+        thinking=thinking_as_set(brought.written(brought.thinking), state, setup),
+        tool_choice=brought.written(brought.tool_choice),
+        marks=marks_of(state, setup),
+        seams=seams_of(state.ledger, messages),
+        cache_key=cache_key_for(state.model, session=session),
+        tokens=state.prompt,
+        decision=state.decision,
+        whole=view.whole == view.tokens,
+    )
