@@ -3,14 +3,15 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: docs help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics fix lock clean
+.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway docs picture fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
-	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics)"
+	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics,"
+	@echo "                 bench-peers, bench-frameworks, bench-gateway)"
 	@echo "make docs        the documentation as a site, in build/site"
 	@echo "make fix         format and repair what the linter can"
 
@@ -36,8 +37,14 @@ test: .venv/ready lint types contracts
 	  || $(BIN)/python -m playwright install chromium
 	@touch $@
 
-test-full: .venv/local-model .venv/browser lint types contracts
-	LOWWATER_NEEDS_BROWSER=1 $(PYTEST)
+# A terminal for `lowwater chat`.
+.venv/terminal: .venv/ready
+	@command -v tmux || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install -y --no-install-recommends tmux; } \
+	  || { command -v brew && brew install tmux; }
+	@touch $@
+
+test-full: .venv/local-model .venv/browser .venv/terminal lint types contracts
+	LOWWATER_NEEDS_BROWSER=1 LOWWATER_NEEDS_TMUX=1 $(PYTEST)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .
@@ -57,6 +64,18 @@ bench-economics: .venv/ready
 	$(BIN)/python -m bench.economics
 	$(BIN)/python -m bench.policies
 
+# Other projects' real packages; each gets an environment of its own on first use.
+bench-peers: .venv/ready
+	$(BIN)/python -m bench.real_peers
+
+# Agent frameworks with their own real agent classes: our compaction beside theirs.
+bench-frameworks: .venv/ready
+	$(BIN)/python -m bench.frameworks
+
+# What the gateway adds to the first byte, beside a pass-through proxy and others' proxies.
+bench-gateway: .venv/ready
+	$(BIN)/python -m bench.gateway
+
 bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*
 
@@ -69,6 +88,10 @@ docs: .venv/ready
 fix: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The picture of `lowwater chat` in the docs, taken in a real terminal.
+picture: .venv/terminal
+	$(BIN)/python -m tools.chat_picture
 
 # Pin what was tested: run it after changing a dependency.
 lock: .venv/ready

@@ -6,6 +6,8 @@ import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+import msgspec
+
 from tests.gateway.installed import CLAUDE, CODEX, OPENCODE, hermes, program_of
 
 KEY = "sk-of-a-test"
@@ -32,8 +34,8 @@ class Client(ABC):
         """Return the command that asks, in a new conversation or in the last one."""
 
     @abstractmethod
-    def points_at(self, url: str) -> None:
-        """Set it up for a gateway as its guide tells."""
+    def points_at(self, url: str, *, access: str = "") -> None:
+        """Set it up for a gateway as the guide tells, with the gateway's own key if it wants one."""
 
     def behind_run(self, url: str) -> dict[str, str]:
         """Return the variables that say where it would go by itself, for `lowwater run`."""
@@ -85,8 +87,9 @@ class ClaudeCode(Client):
             *self.options,
         ]
 
-    def points_at(self, url: str) -> None:
+    def points_at(self, url: str, *, access: str = "") -> None:
         self.env["ANTHROPIC_BASE_URL"] = url
+        self.env["ANTHROPIC_CUSTOM_HEADERS"] = f"x-lowwater-key: {access}" if access else ""
 
 
 class Codex(Client):
@@ -100,7 +103,7 @@ class Codex(Client):
         going = ["resume", "--last"] if goes_on else []
         return [str(program_of(CODEX)), "exec", *self.options, *going, question]
 
-    def points_at(self, url: str) -> None:
+    def points_at(self, url: str, *, access: str = "") -> None:
         (self.home / ".codex").mkdir()
         (self.home / ".codex" / "config.toml").write_text(
             'model_provider = "lowwater"\n'
@@ -109,6 +112,7 @@ class Codex(Client):
             f'base_url = "{url}/v1"\n'
             'wire_api = "responses"\n'
             'env_key = "OPENAI_API_KEY"\n'
+            f'http_headers = {{ "x-lowwater-key" = "{access}" }}\n'
         )
 
 
@@ -124,11 +128,10 @@ class OpenCode(Client):
         going = ["--continue"] if goes_on else []
         return [str(program_of(OPENCODE)), "run", "-m", self.model, *going, question]
 
-    def points_at(self, url: str) -> None:
-        provider = self.model.partition("/")[0]
-        (self.work / "opencode.json").write_text(
-            f'{{"provider": {{"{provider}": {{"options": {{"baseURL": "{url}/v1"}}}}}}}}'
-        )
+    def points_at(self, url: str, *, access: str = "") -> None:
+        options = {"baseURL": f"{url}/v1", "headers": {"x-lowwater-key": access}}
+        told = {"provider": {self.model.partition("/")[0]: {"options": options}}}
+        (self.work / "opencode.json").write_bytes(msgspec.json.encode(told))
 
 
 class Hermes(Client):
@@ -145,9 +148,10 @@ class Hermes(Client):
             return [program, "--yolo", "chat", "--continue", "-q", question]
         return [program, "--yolo", "-z", question]
 
-    def points_at(self, url: str) -> None:
+    def points_at(self, url: str, *, access: str = "") -> None:
+        extra = f"  default_headers:\n    x-lowwater-key: {access}\n" if access else ""
         (self.home / ".hermes" / "config.yaml").write_text(
-            f"model:\n  default: gpt-5.5\n  provider: custom\n  base_url: {url}/v1\n  api_key: {KEY}\n"
+            f"model:\n  default: gpt-5.5\n  provider: custom\n  base_url: {url}/v1\n  api_key: {KEY}\n{extra}"
         )
 
     def behind_run(self, url: str) -> dict[str, str]:

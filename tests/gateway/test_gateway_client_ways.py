@@ -20,7 +20,7 @@ def asked(through: Through, messages: list[Any], **headers: str) -> list[Any]:
     """Send a list as Claude Code does, and return it with the answer."""
     headers |= {"anthropic_beta": "mid-conversation-system-2026-04-07"}
     body = {
-        "model": MODEL,
+        "model": "claude-opus-4-8",
         "max_tokens": 900,
         "system": "You work.",
         "tools": ANTHROPIC_TOOLS,

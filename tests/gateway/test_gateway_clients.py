@@ -86,6 +86,23 @@ def test_a_session_through_serve_goes_on_in_the_same_session(made: Made, tmp_pat
         check(provider, store, turns=8)
 
 
+@pytest.mark.parametrize(
+    "made", [CLIENTS[name] for name in ("claude", "codex", "opencode with claude", "hermes")]
+)
+def test_a_client_brings_the_gateways_own_key(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOWWATER_GATEWAY_KEYS", "other,open-sesame")
+    client, store = made(tmp_path / "home"), f"sqlite:///{tmp_path / 'kept.db'}"
+    with (
+        Provider(Work()) as provider,
+        served_process(provider.anthropic_base_url, store, "--no-log", "--require-key") as gateway,
+    ):
+        client.points_at(gateway.url, access="open-sesame")
+        assert DONE in client.ask("Run three commands.")
+        assert all("x-lowwater-key" not in seen.headers for seen in provider.requests)
+
+
 def talks(requests: tuple[Seen, ...]) -> list[Seen]:
     """Return the requests of the conversation itself."""
     return [seen for seen in requests if seen.method == "POST" and len(tool_names(seen)) > 4]

@@ -30,6 +30,7 @@ from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
 from lowwater.ports import Clock, Store
 from lowwater.values.usage import Usage
+from lowwater.wire.anthropic.betas import betas_of_body
 from lowwater.wire.context_limit import is_overflow
 
 T = TypeVar("T")
@@ -172,8 +173,7 @@ class Gateway:
             return
         line.session, line.changed = turn.session.name, turn.is_changed
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
-        headers = forwarded(came.raw_headers, readable=True)
-        ask = partial(self._upstreams.send, came.method, base_url, came.target, headers)
+        ask = partial(self._ask, came, base_url)
         sent = await self._sent(turn, ask, answering, line)
         if sent.said is not None:
             await self._refused(sent.turn, line)
@@ -193,6 +193,12 @@ class Gateway:
                 )
         finally:
             self._parking.end(parking)
+
+    async def _ask(self, came: Came, base_url: str, body: bytes) -> aiohttp.ClientResponse:
+        """Send a client's request with this body, and with the betas that it needs where it is not the client's own."""
+        betas = () if body is came.body else betas_of_body(body)
+        headers = forwarded(came.raw_headers, readable=True, betas=betas)
+        return await self._upstreams.send(came.method, base_url, came.target, headers, body)
 
     async def _sent(self, turn: Turn, ask: Ask, answering: Answering, line: Line) -> "_Sent":
         """Send a turn; if the provider says that it is too long, compact and send once more."""

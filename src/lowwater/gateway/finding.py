@@ -102,7 +102,11 @@ class Finding:
             for found in self._trails.follow(sought.tenant, sought.lines)
             if found.newest
         )
-        best = max((each for each in lines if lines[each] >= _LINES), default=None, key=lambda each: (each[0], lines[each]))
+        best = max(
+            (each for each in lines if lines[each] >= _LINES),
+            default=None,
+            key=lambda each: (each[0], lines[each]),
+        )
         if best is None:
             return None
         # A summary that was carried over into a conversation of another name does not end the one it is of.

@@ -4,6 +4,7 @@ import secrets
 from collections import OrderedDict
 from threading import Lock
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.gateway.finding import Finding, Match, Sought
@@ -18,8 +19,18 @@ from lowwater.wiring.lineage import new_name
 from lowwater.wiring.session import Session
 
 SOURCE = "gateway"
-_MODELS = 100
-"""Models kept ready: a client may name as many as it likes."""
+_Key = tuple[str, str, str]
+"""Tenant, model and URL."""
+_MODELS = 1_000
+"""Models of tenants kept ready: a client may name as many as it likes."""
+
+
+class Belongs(Struct, frozen=True, kw_only=True):
+    """The session that a client's list belongs to."""
+
+    session: Session
+    is_begun: bool
+    """Whether it is a new one, and nothing leads to it yet."""
 
 
 class Sessions:
@@ -34,27 +45,30 @@ class Sessions:
         self._clock = clock or SystemClock()
         self._settings = with_hygiene(options.settings)
         self._finding = Finding(store)
-        self._libraries: OrderedDict[tuple[str, str], Lowwater] = OrderedDict()
+        self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = Lock()
 
-    def session_for(self, sought: Sought, *, model: str, base_url: str) -> Session:
+    def session_for(self, sought: Sought, *, model: str, base_url: str) -> Belongs:
         """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none."""
         match = self._finding.find(sought)
-        if match is not None and match.kind == "same":
-            session = self._opened(match.session, model, base_url)
-        else:
-            session = self._opened(self._begun(match, sought), model, base_url, source=_source(sought))
+        is_begun = match is None or match.kind != "same"
+        name = self._begun(match, sought) if match is None or is_begun else match.session
+        session = self._opened(
+            name, (sought.tenant, model, base_url), source=_source(sought) if is_begun else ""
+        )
         if session.route.model != model or session.route.base_url != base_url:
             session.use(model, base_url=base_url)
-        return session
+        return Belongs(session=session, is_begun=is_begun)
 
     def known(self, sought: Sought, *, model: str, base_url: str) -> Session | None:
-        """Return the session that has the beginning of a list and goes on with it; None if there is none."""
+        """Return the session that has the beginning of a list and goes on with it, as all replicas left it; None if none has."""
         match = self._finding.find(sought)
         if match is None or match.kind != "same":
             return None
-        return self._opened(match.session, model, base_url)
+        session = self._opened(match.session, (sought.tenant, model, base_url))
+        session.refresh()
+        return session
 
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
@@ -68,13 +82,13 @@ class Sessions:
             self._store.copy(match.session, name, About(source=_source(sought), parent=match.session))
         return name
 
-    def _opened(self, name: str, model: str, base_url: str, *, source: str = "") -> Session:
+    def _opened(self, name: str, key: _Key, *, source: str = "") -> Session:
         with self._lock:
             session = self._open.get(name)
             if session is not None:
                 self._open.move_to_end(name)
                 return session
-        library = self._library(model, base_url)
+        library = self._library(key)
         session = library.session(name, source=source)
         library.release(name)
         with self._lock:
@@ -84,11 +98,14 @@ class Sessions:
                 self._open.popitem(last=False)
         return session
 
-    def _library(self, model: str, base_url: str) -> Lowwater:
-        key = (model, base_url)
+    def _library(self, key: _Key) -> Lowwater:
+        """Return the library of a tenant's model: what one tenant's refusals teach of a window is no other's business."""
+        _, model, base_url = key
         with self._lock:
             library = self._libraries.get(key)
-            if library is None:
+            if library is not None:
+                self._libraries.move_to_end(key)
+            else:
                 while len(self._libraries) >= _MODELS:
                     self._libraries.popitem(last=False)
                 library = self._libraries[key] = Lowwater(

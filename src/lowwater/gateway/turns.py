@@ -31,6 +31,9 @@ _CHANGED = 20_000
 """Lists that are remembered as changed."""
 
 
+_TOO_MANY_BYTES = "request_too_large"
+
+
 class Place(Struct, frozen=True, kw_only=True):
     """Whose request it is, and which provider it is for."""
 
@@ -67,6 +70,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     session: Session
     request: PreparedRequest
     body: bytes
+    is_begun: bool = False
+    """Whether the session is a new one."""
     unasked: bytes = b""
     """The key of the list without the client's own question for a summary, which is no part of it; empty if it asks none."""
 
@@ -91,7 +96,8 @@ class Turns:
         if self._options.recall:
             asked = with_recall(asked)
         read, sought = self._read(asked, place.tenant)
-        session = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
+        belongs = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
+        session = belongs.session
         brought = ReadAlready(asked=asked, read=tuple(read))
         unasked = _unasked(read)
         if unasked:
@@ -101,16 +107,14 @@ class Turns:
             request = session.take_turn(brought)
         body = outgoing(asked, request, marking=self._options.marks)
         session.sent_as(body)
-        if not request.whole:
-            self._changed[place.tenant, sought.keys[-1]] = None
-            while len(self._changed) > _CHANGED:
-                self._changed.popitem(last=False)
+        self._note(sought, request)
         return Turn(
             asked=asked,
             sought=sought,
             session=session,
             request=request,
             body=body,
+            is_begun=belongs.is_begun,
             unasked=chain_of([each.likeness for each in unasked])[-1] if unasked else b"",
         )
 
@@ -125,17 +129,23 @@ class Turns:
     def again(self, turn: Turn, said: str) -> Turn | None:
         """Learn the real limit from a provider's refusal and prepare once more; None if nothing else would be sent."""
         asked, session = turn.asked, turn.session
-        tokens = context_length_in(said) or round(0.9 * turn.request.tokens)
-        session.learn_context_length(max(1, tokens))
+        tokens = _limit_in(said, turn)
+        if tokens is None:
+            return None
+        session.learn_context_length(tokens)
         read, _ = self._read(asked, turn.sought.tenant)
         request = session.take_turn(ReadAlready(asked=asked, read=tuple(read)))
         body = outgoing(asked, request, marking=self._options.marks)
         if body == turn.body:
             return None
-        return Turn(asked=asked, sought=turn.sought, session=session, request=request, body=body)
+        session.sent_as(body)
+        self._note(turn.sought, request)
+        return replace(turn, request=request, body=body)
 
     def counted(self, asked: Asked, place: Place) -> bytes:
         """Return the body by which to count: what would really be sent."""
+        if self._options.recall:
+            asked = with_recall(asked)
         read, sought = self._read(asked, place.tenant)
         session = self._sessions.known(sought, model=asked.model, base_url=place.base_url)
         if session is None:
@@ -145,7 +155,7 @@ class Turns:
 
     def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
         """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it."""
-        further: list[bytes] = []
+        further = [unanswered(turn.sought.keys[-1])] if turn.is_begun and answer is None else []
         if answer is not None:
             message = decode_response(answer).message
             if turn.unasked:
@@ -157,14 +167,21 @@ class Turns:
         self._sessions.leave(turn.sought, turn.session, *further)
 
     def refused(self, turn: Turn) -> None:
-        """Note that a conversation's first request was refused: the same list again is the same conversation."""
-        if not turn.session.status().totals.turns:
+        """Note that a conversation's first request got no answer: the same list again is the same conversation."""
+        if turn.is_begun or not turn.session.status().totals.turns:
             self._sessions.leave(turn.sought, turn.session, unanswered(turn.sought.keys[-1]))
 
     def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
         """Return what a model's recall calls bring back."""
         tools = turn.session.recall_tools()
         return [tools.handle(call.name, call.arguments) for call in calls]
+
+    def _note(self, sought: Sought, request: PreparedRequest) -> None:
+        """Remember a list that does not leave as it came."""
+        if not request.whole:
+            self._changed[sought.tenant, sought.keys[-1]] = None
+        while len(self._changed) > _CHANGED:
+            self._changed.popitem(last=False)
 
     def _read(self, asked: Asked, tenant: str) -> tuple[list[Read], Sought]:
         read = self._remembering.read(asked.raws, asked.format)
@@ -183,6 +200,19 @@ class Turns:
     def _behind(self, turn: Turn, answer: bytes) -> list[bytes]:
         """Return the key of the list with its answer."""
         return chain_of([likeness(decode_response(answer).message)], turn.sought.keys[-1])
+
+
+def _limit_in(said: str, turn: Turn) -> int | None:
+    """Return the limit that a refusal tells of; None if the prompt cannot have been beyond it.
+
+    An error may repeat a client's own words, and a limit in bytes is none in tokens.
+    """
+    tokens, limit = turn.request.tokens, context_length_in(said)
+    if limit is not None:
+        return limit if limit <= 2 * (tokens + (turn.asked.max_tokens or 0)) else None
+    if _TOO_MANY_BYTES in said and tokens < turn.session.status().context // 2:
+        return None
+    return max(1, round(0.9 * tokens))
 
 
 def _unasked(read: Sequence[Read]) -> list[Read]:

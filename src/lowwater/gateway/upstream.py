@@ -1,6 +1,6 @@
 """The providers behind the gateway: where a request goes, and with which headers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -25,6 +25,9 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _OURS = frozenset({b"host", b"content-length", b"expect", ACCESS.encode()})
+
+
+_BETAS = b"anthropic-beta"
 
 
 class Upstreams:
@@ -64,7 +67,10 @@ class Upstreams:
         return await self._client.request(
             method,
             # Encoded by the client already: nothing in it is written otherwise.
-            URL(url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream), encoded=True),
+            URL(
+                url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream),
+                encoded=True,
+            ),
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
             data=body or None,
             allow_redirects=False,
@@ -94,9 +100,18 @@ def _is_claude(headers: Mapping[str, str]) -> bool:
     return headers.get("user-agent", "").lower().startswith(("claude", "anthropic"))
 
 
-def forwarded(headers: Iterable[tuple[bytes, bytes]], *, readable: bool = False) -> Headers:
+def forwarded(
+    headers: Iterable[tuple[bytes, bytes]], *, readable: bool = False, betas: Sequence[str] = ()
+) -> Headers:
     """Return a client's headers as they go on: all but those of the connection; `readable` asks for plain bytes."""
     kept = [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP | _OURS]
+    if betas:
+        named = [value.decode("latin-1") for name, value in kept if name.lower() == _BETAS]
+        together = dict.fromkeys(
+            each.strip() for each in (*",".join(named).split(","), *betas) if each.strip()
+        )
+        kept = [pair for pair in kept if pair[0].lower() != _BETAS]
+        kept.append((_BETAS, ",".join(together).encode("latin-1")))
     if not readable:
         return kept
     return [

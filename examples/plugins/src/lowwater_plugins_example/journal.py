@@ -4,7 +4,9 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -77,7 +79,8 @@ class Journal:
 
     def is_another(self) -> bool:
         """Return whether the file is not the one that was read last; it is read from its start then."""
-        first = self._read(0).partition(b"\n")[0]
+        with self._opened() as file:
+            first = file.readline().removesuffix(b"\n")
         if first == self._first:
             return False
         self._first, self._end = first, 0
@@ -85,13 +88,16 @@ class Journal:
 
     def news(self) -> list[Line]:
         """Return the lines that were written since the last look; one that a crash cut short is none."""
-        whole, newline, _ = self._read(self._end).rpartition(b"\n")
+        with self._opened() as file:
+            file.seek(self._end)
+            whole, newline, _ = file.read().rpartition(b"\n")
         self._end += len(whole + newline)
         return self._decoded(whole)
 
     def lines(self) -> list[Line]:
         """Return all lines up to the last look."""
-        return self._decoded(self._read(0)[: self._end].removesuffix(b"\n"))
+        with self._opened() as file:
+            return self._decoded(file.read(self._end).removesuffix(b"\n"))
 
     def write(self, *lines: Line) -> None:
         """Append lines behind the last whole one; when it returns, they outlive the machine."""
@@ -108,13 +114,10 @@ class Journal:
         """Let go of the lock."""
         os.close(self._lock)
 
-    def _read(self, at: int) -> bytes:
-        with _failing(self._path):
-            if not self._path.exists():
-                return b""
-            with self._path.open("rb") as file:
-                file.seek(at)
-                return file.read()
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        with _failing(self._path), self._path.open("rb") if self._path.exists() else BytesIO() as file:
+            yield file
 
     def _decoded(self, whole: bytes) -> list[Line]:
         try:

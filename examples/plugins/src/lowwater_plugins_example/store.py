@@ -103,8 +103,8 @@ class JsonLinesStore:
         """Note what a session was seen with."""
         with self._current() as memory:
             if memory.outline(trail.session).version:
-                memory.leave(trail)
                 self._journal.write(Left(trail=trail))
+                memory.leave(trail)
 
     def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
         """Return the sessions that were seen with one of these keys."""
