@@ -12,6 +12,7 @@ from bench.frameworks.task import facts_until
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, CallTools, Provider, Say, Seen, Think
+from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.values.turn_record import TurnRecord
 from lowwater.values.usage import Usage, together
 from lowwater.wiring.library import Lowwater
@@ -19,6 +20,8 @@ from lowwater.wiring.session import Session
 
 WINDOW = 24_000
 TURNS = 12
+SETTINGS = Settings(compression=CompressionSettings(protect_last_n=6))
+"""A short tail, so that placeholders have room beside it and stay in the view for a while."""
 COUNT = tokenizer_for("o200k").count
 _MARKS = ("cache_control", "prompt_cache_breakpoint")
 
@@ -47,7 +50,7 @@ class Played:
     ) -> None:
         self.model = model
         self.sink = Sink()
-        self.lowwater = Lowwater(model=model, sinks=[self.sink])
+        self.lowwater = Lowwater(model=model, sinks=[self.sink], settings=SETTINGS)
         self.compacted: list[int] = []
         self._script = script or ScriptedModel()
         self._thinks = thinks
@@ -75,6 +78,8 @@ class Played:
         requests = self.provider.requests
         assert self.provider.refusals == ()
         assert self.compacted[-1] > 0, "nothing was compacted: the session is too short for its window"
+        elided = [b"chars elided" in seen.raw for seen in requests]
+        assert sum(elided) > len(requests) / 4, "hardly a request shows a placeholder"
         moved = [
             at for at, (old, new) in enumerate(pairwise(requests), start=1) if not extends(old.body, new.body)
         ]

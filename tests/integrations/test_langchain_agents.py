@@ -14,7 +14,7 @@ from bench.frameworks.task import SYSTEM, log_of, question
 from lowwater.integrations.langchain import LowwaterMiddleware
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
 from lowwater.wiring.library import Lowwater
-from tests.integrations.played_agents import TURNS, WINDOW, Played, played
+from tests.integrations.played_agents import SETTINGS, TURNS, WINDOW, Played, played
 
 THREAD = "monday"
 CONFIG: Any = {"configurable": {"thread_id": THREAD}, "recursion_limit": 50}
@@ -264,7 +264,7 @@ def test_a_process_that_comes_later_goes_on_with_the_thread(tmp_path: Any) -> No
     store, checkpointer = f"sqlite:///{tmp_path / 'kept.db'}", InMemorySaver()
     with played("gpt-5.5") as play:
         for step in range(1, TURNS + 1):
-            keeper = Lowwater(model=play.model, store=store, sinks=[play.sink])
+            keeper = Lowwater(model=play.model, store=store, sinks=[play.sink], settings=SETTINGS)
             keeper.session(THREAD).learn_context_length(WINDOW)
             agent: Any = create_agent(
                 chat_for(play.provider, play.model),

@@ -53,7 +53,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder on the path, to install packages in."""
-    (tmp_path / "site").mkdir()
+    (tmp_path / "site").mkdir(exist_ok=True)
     put_on_path(monkeypatch, tmp_path / "site")
     yield tmp_path / "site"
     look_again()
@@ -84,7 +84,7 @@ def test_a_policy_is_given_by_name_or_set() -> None:
 def test_the_example_policy_compacts_when_the_cache_has_gone_cold_and_not_before() -> None:
     clock = ScriptedClock(1_000.0)
     session = Lowwater(
-        model=OPUS, policy="when-cold", mechanisms=["arguments"], store="memory:", clock=clock
+        model="gpt-6.1-sol", policy="when-cold", mechanisms=["arguments"], store="memory:", clock=clock
     ).session()
     talk = writes(20)
     session.prepare(talk[:3])
@@ -130,7 +130,7 @@ def test_the_command_line_takes_an_installed_policy_wherever_a_setting_can_be_se
 def test_an_unknown_policy_is_one_sentence_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"^there is no policy when-colt; did you mean when-cold\?$"):
         Lowwater(model=OPUS, policy="when-colt")
-    with pytest.raises(BadSetting, match="there are rent-or-buy, .*, hermes-classic, when-cold$"):
+    with pytest.raises(BadSetting, match=r"there are rent-or-buy, .*, hermes-classic, when-cold$"):
         Lowwater(model=OPUS, policy="xyz")
     file = tmp_path / "lowwater.yaml"
     file.write_text("compression:\n  policy: when-colt\n")
@@ -196,7 +196,7 @@ def test_a_store_is_given_by_its_address_in_every_place(
     assert "by hand" in listed.stdout
     assert "by variable" in listed.stdout
     told = subprocess.run(
-        [COMMAND, "recall", "pages/1.md", "--session", "by hand"], capture_output=True, check=False, text=True
+        [COMMAND, "recall", "by hand", "pages/1.md"], capture_output=True, check=False, text=True
     )
     assert told.returncode == 0, told.stderr
     assert "pages/1.md" in told.stdout
@@ -225,7 +225,7 @@ def test_ours_cannot_be_replaced(site: Path, tmp_path: Path) -> None:
     library.close()
     assert plugins.policy_names() == ()
     with pytest.raises(
-        BadSetting, match="^elide is one of Lowwater's own mechanisms, which are always asked"
+        BadSetting, match=r"^elide is one of Lowwater's own mechanisms, which are always asked"
     ):
         Lowwater(model=OPUS, mechanisms=["elide"])
 
@@ -274,7 +274,7 @@ def test_what_is_broken_is_one_sentence_that_names_it(site: Path, options: dict[
     look_again()
     with pytest.raises(BadSetting) as refused:
         Lowwater(model="gpt-4o", **options)
-    assert sorted(str(refused.value).split()) == sorted(says.split())
+    assert str(refused.value) == says
 
 
 def test_a_mechanism_that_fails_is_named_and_what_it_said_is_not_repeated(site: Path) -> None:
@@ -300,5 +300,5 @@ def test_a_session_outlives_the_package_whose_policy_it_had(
     take_off_path(tmp_path / "site")
     shown = RUNNER.invoke(app, ["status", "kept", "--store", address])
     assert shown.exit_code == 0, shown.exception
-    found = RUNNER.invoke(app, ["recall", "lw:2", "--session", "kept", "--store", address])
+    found = RUNNER.invoke(app, ["recall", "kept", "lw:2", "--store", address])
     assert "line 0-119 is about item 119" in found.stdout

@@ -67,6 +67,7 @@ class Gateway:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lowwater-gateway")
         self._secret = store.secret()
         self._under_way = 0
+        self._metrics.under_way.set_function(lambda: self._under_way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the server's start and end."""
@@ -174,7 +175,11 @@ class Gateway:
         line.session, line.changed = turn.session.name, turn.is_changed
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
         ask = partial(self._ask, came, base_url)
-        sent = await self._sent(turn, ask, answering, line)
+        try:
+            sent = await self._sent(turn, ask, answering, line)
+        except (Gone, aiohttp.ClientError, OSError):
+            await self._refused(turn, line)
+            raise
         if sent.said is not None:
             await self._refused(sent.turn, line)
             await relay_read(sent.response, sent.said, answering)
@@ -205,7 +210,7 @@ class Gateway:
         for is_last in (False, True):
             response = await answering.unless_gone(ask(turn.body))
             opening = Opening()
-            said = await peeked(response) if response.status >= 400 else None
+            said = await answering.unless_gone(peeked(response)) if response.status >= 400 else None
             if said is None:
                 opening = await answering.unless_gone(opening_of(response, turn.asked.format))
             told = said if said is not None else opening.broken.encode()
@@ -257,7 +262,7 @@ class Gateway:
             return None
 
     async def _refused(self, turn: Turn, line: Line) -> None:
-        """Note a refusal, so that a client that asks once more is no other conversation."""
+        """Note that there was no answer, so that a client that asks once more is no other conversation."""
         try:
             await asyncio.wait_for(self._in_thread(self._turns.refused, turn), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
@@ -271,12 +276,16 @@ class Gateway:
         answer: bytes | None,
         others: Sequence[Usage] = (),
     ) -> None:
-        """Record an answer; whatever goes wrong, the client gets it. Its end waits for a summary that is being written."""
+        """Record an answer; whatever goes wrong, the client gets it. Its end waits for a summary that is being written.
+
+        Where there is none (None), the client may have gone, and nothing is waited for.
+        """
         try:
             await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer, others), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
-        await self._parking.waited(parking)
+        if answer is not None:
+            await self._parking.waited(parking)
 
     async def _health(self) -> tuple[int, bytes]:
         try:

@@ -4,22 +4,27 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import aiohttp
+import msgspec
 
+from lowwater.errors import BadInput
 from lowwater.gateway.answering import Answering
-from lowwater.gateway.exchange import Gone, piece
+from lowwater.gateway.exchange import piece
 from lowwater.gateway.hiding import Hiding, hiding_for
 from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extended
-from lowwater.gateway.relaying import EVENTS, chunks_of, while_listening
+from lowwater.gateway.relaying import EVENTS, chunks_of, unfinished, while_listening
 from lowwater.gateway.upstream import returned
 from lowwater.values.message import Format
 from lowwater.values.usage import Usage
 from lowwater.wire.events import EventReader
 from lowwater.wire.response import decode_response
-from lowwater.wire.streams import stream_for
+from lowwater.wire.streams import CUT_OFF, stream_for
 
 Ask = Callable[[bytes], Coroutine[Any, Any, aiohttp.ClientResponse]]
 Recall = Callable[[Sequence[RecallCall]], Awaitable[list[str]]]
 Record = Callable[[bytes | None, Sequence[Usage]], Awaitable[None]]
+
+_ODD = (BadInput, msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What comes of reading something that is no answer: a provider may say anything."""
 
 
 class Conversing:
@@ -37,6 +42,8 @@ class Conversing:
         self._hiding: Hiding = hiding_for(format)
         self._others: list[Usage] = []
         self._before: tuple[bytes, ...] = ()
+        self._held: list[bytes] = []
+        """The end of a stream, which waits until the answer is recorded."""
         self._response: aiohttp.ClientResponse | None = None
 
     async def relay(self, response: aiohttp.ClientResponse, *, before: Sequence[bytes] = ()) -> None:
@@ -53,19 +60,32 @@ class Conversing:
         response = self._response
         assert response is not None
         await self._start(response, length=None)
+        try:
+            answer = await self._last_stream(response)
+        except BaseException:
+            assert self._response is not None
+            await unfinished(self._response, self._unanswered)
+            raise
+        await self._record(answer, self._others)
+        for held in self._held:
+            await piece(self._answering.send, held, more=True)
+        await piece(self._answering.send, b"", more=False)
+
+    async def _unanswered(self, _: bytes | None) -> None:
+        await self._record(None, self._others)
+
+    async def _last_stream(self, response: aiohttp.ClientResponse) -> bytes | None:
+        """Pass on what the client sees of all answers but the end of the last; return them as one, None if that is not whole."""
         for left in reversed(range(MOST_ROUNDS)):
             answer = await self._one_stream(response)
-            if answer is None:
-                await self._record(None, self._others)
-                raise Gone
+            if answer is None or not self._is_read(answer):
+                return None
             following = await self._followed(answer, left)
             if following is None:
                 break
             response = following
-        await self._record(self._hiding.answer(), self._others)
-        for held in self._hiding.end():
-            await piece(self._answering.send, held, more=True)
-        await piece(self._answering.send, b"", more=False)
+        self._held = self._hiding.end()
+        return self._hiding.answer()
 
     async def _one_stream(self, response: aiohttp.ClientResponse) -> bytes | None:
         """Pass on what the client sees of one answer, and return it whole; None if it is cut off."""
@@ -74,28 +94,55 @@ class Conversing:
         async for chunk in chunks_of(response, before):
             stream.feed(chunk)
             for event in events.feed(chunk):
-                for seen in self._hiding.take(event):
+                for seen in self._seen(event):
                     await piece(self._answering.send, seen, more=True)
         stream.end()
+        if stream.broken and stream.broken != CUT_OFF:
+            self._held = self._hiding.end()
         return stream.answer()
+
+    def _seen(self, event: bytes) -> list[bytes]:
+        """Return what the client sees of an event; one that nobody here understands it may understand itself."""
+        try:
+            return self._hiding.take(event)
+        except _ODD:
+            return [b"data: " + event.replace(b"\n", b"\ndata: ") + b"\n\n"]
+
+    def _is_read(self, answer: bytes) -> bool:
+        """Return whether a whole answer could be read; from then on it is one of those that make up what the client sees."""
+        try:
+            decode_response(answer)
+            calls_in(answer, self._format)
+            self._hiding.whole(answer)
+        except _ODD:
+            return False
+        return True
 
     async def _whole(self) -> None:
         response = self._response
         assert response is not None
         first = response
         for left in reversed(range(MOST_ROUNDS)):
-            following = await self._followed(await response.read(), left)
+            try:
+                answer = await response.read()
+            except BaseException:
+                await unfinished(response, self._unanswered)
+                raise
+            if not self._is_read(answer):
+                await self._record(None, self._others)
+                first = response
+                break
+            following = await self._followed(answer, left)
             if following is None:
+                answer = self._hiding.answer()
+                await self._record(answer, self._others)
                 break
             response = following
-        answer = self._hiding.answer()
-        await self._record(answer, self._others)
         await self._start(first, length=len(answer))
         await piece(self._answering.send, answer, more=False)
 
     async def _followed(self, answer: bytes, left: int) -> aiohttp.ClientResponse | None:
         """Return the response that goes on from what an answer recalled; None if it did not, or may not any more."""
-        self._hiding.whole(answer)
         if not self._hiding.is_waiting() or not left:
             return None
         calls = calls_in(answer, self._format)

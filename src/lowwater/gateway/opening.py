@@ -21,9 +21,13 @@ async def opening_of(response: aiohttp.ClientResponse, format: Format) -> Openin
     if format != "openai_responses" or response.content_type != EVENTS:
         return Opening()
     stream, chunks = stream_for(format), []
-    async for chunk in response.content.iter_any():
-        chunks.append(chunk)
-        stream.feed(chunk)
-        if stream.has_begun or stream.is_done or stream.broken:
-            break
+    try:
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            stream.feed(chunk)
+            if stream.has_begun or stream.is_done or stream.broken:
+                break
+    except BaseException:
+        response.close()
+        raise
     return Opening(chunks=tuple(chunks), broken=stream.broken)

@@ -19,6 +19,7 @@ MOST_ROUNDS = 6
 """How often a model may recall in a row before it has to answer with what it has."""
 
 _AUTO = frozenset({b"", b"null", b'"auto"'})
+_ONE_ANSWER = frozenset({b"1", b"null"})
 
 
 class RecallCall(Struct, frozen=True, kw_only=True):
@@ -42,9 +43,10 @@ def _tools() -> MappingProxyType[Format, bytes]:
 
 
 def with_recall(asked: Asked) -> Asked:
-    """Return the request with the recall tools behind the client's own; one that has no tools, or forces one, stays as it is."""
+    """Return the request with the recall tools behind the client's own; one without tools, or that forces one or wants several answers, stays as it is."""
     tools, choice = asked.tools, asked.fields.get("tool_choice", b"")
-    if len(tools) < len(b"[{}]") or offers_recall(tools) or not _is_free(choice):
+    several = asked.fields.get("n", b"1") not in _ONE_ANSWER
+    if len(tools) < len(b"[{}]") or offers_recall(tools) or several or not _is_free(choice):
         return asked
     added = tools.rstrip()[:-1] + b"," + _tools()[asked.format][1:]
     fields = asked.fields | {"tools": added}

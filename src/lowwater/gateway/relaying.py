@@ -42,7 +42,11 @@ async def relay_answer(
 
 async def peeked(response: aiohttp.ClientResponse) -> bytes:
     """Return the whole body of a refusal."""
-    return await response.read()
+    try:
+        return await response.read()
+    except BaseException:
+        response.close()
+        raise
 
 
 async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: Answering) -> None:
@@ -60,7 +64,11 @@ async def _copied(response: aiohttp.ClientResponse, send: Send) -> None:
 
 
 async def _whole(response: aiohttp.ClientResponse, send: Send, record: Record) -> None:
-    body = await response.read()
+    try:
+        body = await response.read()
+    except BaseException:
+        await unfinished(response, record)
+        raise
     await record(body)
     await start(send, response)
     await piece(send, body, more=False)
@@ -84,9 +92,15 @@ async def _streamed(
             await record(answer.answer())
     finally:
         if not recorded:
-            with suppress(asyncio.CancelledError):
-                await asyncio.shield(record(None))
+            await unfinished(response, record)
     await piece(send, b"", more=False)
+
+
+async def unfinished(response: aiohttp.ClientResponse, record: Record) -> None:
+    """Let go of the provider at once, and only then note that there is no whole answer."""
+    response.close()
+    with suppress(asyncio.CancelledError):
+        await asyncio.shield(record(None))
 
 
 async def chunks_of(response: aiohttp.ClientResponse, before: Sequence[bytes]) -> AsyncIterator[bytes]:

@@ -106,7 +106,8 @@ class Turns:
         else:
             request = session.take_turn(brought)
         body = outgoing(asked, request, marking=self._options.marks)
-        session.sent_as(body)
+        if not unasked:
+            session.sent_as(body)
         self._note(sought, request)
         return Turn(
             asked=asked,

@@ -131,7 +131,7 @@ def summarizer_called(name: str) -> Summarizer | AsyncSummarizer | None:
 def _loaded(kind: Kind, name: str) -> object | None:
     """Import what a package adds under a name; None if none does, and a BadSetting if it cannot be had."""
     found = [point for point in installed(kind) if point.name == name]
-    owners = list(dict.fromkeys(map(_owner, found)))
+    owners = sorted({_owner(point) for point in found})
     if len(owners) > 1:
         raise BadSetting(
             f"{' and '.join(owners)} each add a {kind} {shown(name)}: uninstall all of them but one"

@@ -28,6 +28,8 @@ class ChatHiding:
         self._id = self._id or told.get("id")
         told = told | {"id": self._id}
         choices = told.get("choices") or []
+        if told.get("error"):
+            return _pass(told)
         if not choices or choices[0].get("finish_reason"):
             self._held.append(told | ({"choices": [self._seen(choices[0])]} if choices else {}))
             return []
