@@ -234,6 +234,7 @@ def test_cache_key(start: Any) -> None:
             a = t.post(
                 {"model": "gpt-5.5", "prompt_cache_key": "my-app", "messages": talk}, "/v1/chat/completions"
             ).json()
+            assert "choices" in a, a
             talk += [a["choices"][0]["message"], {"role": "user", "content": f"{i} {turn}"}]
     assert shape(t) == [(3, 6), (3, 6)]
 

@@ -50,7 +50,9 @@ class Played:
     ) -> None:
         self.model = model
         self.sink = Sink()
-        self.lowwater = Lowwater(model=model, sinks=[self.sink], settings=SETTINGS)
+        # Whoever is to learn how small the window is must not compact before it is full.
+        policy = None if learned else "never"
+        self.lowwater = Lowwater(model=model, policy=policy, sinks=[self.sink], settings=SETTINGS)
         self.compacted: list[int] = []
         self._script = script or ScriptedModel()
         self._thinks = thinks

@@ -30,7 +30,11 @@ def chat_for(provider: Provider, model: str, **options: Any) -> Any:
     if model.startswith("claude"):
         return ChatAnthropic(base_url=provider.anthropic_base_url, **{"max_tokens": 2_000, **options})
     return ChatOpenAI(
-        base_url=provider.openai_base_url, use_responses_api=False, stream_usage=True, **options
+        base_url=provider.openai_base_url,
+        use_responses_api=False,
+        stream_usage=True,
+        max_completion_tokens=2_000,
+        **options,
     )
 
 
@@ -192,7 +196,7 @@ def test_an_agent_that_is_a_tool_of_another_has_a_session_of_its_own() -> None:
 
 
 def test_a_window_smaller_than_believed_is_learned_from_the_refusal() -> None:
-    with played("gpt-5.5") as play:
+    with played("gpt-5.5", learned=False) as play:
         middleware = LowwaterMiddleware(play.lowwater)
         agent: Any = create_agent(
             chat_for(play.provider, play.model),

@@ -3,13 +3,13 @@
 import sys
 
 from lowwater.errors import StaleLedger
-from lowwater.store.opening import open_store
 from lowwater.testing.store_contract import said
 from lowwater.values.decision import Reason
 from lowwater.values.entries import Compacted, Numbers, Summarized
 from lowwater.values.events import Compaction
 from lowwater.values.stored import Append
 from lowwater.values.turn_record import TurnRecord
+from lowwater.wiring.stores import open_store
 
 
 def labelled(label: str) -> Append:

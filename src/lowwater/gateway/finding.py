@@ -67,6 +67,11 @@ def unanswered(key: bytes) -> bytes:
     return blake2b(b"unanswered\0" + key, digest_size=16).digest()
 
 
+def named(hint: str) -> bytes:
+    """Return the key of the conversation that a client has this word for."""
+    return blake2b(b"named\0" + hint.encode(errors="replace"), digest_size=16).digest()
+
+
 class Finding:
     """Finds sessions in the store that all replicas share."""
 
@@ -116,6 +121,15 @@ class Finding:
         """Note that a session was seen with this list, and with it and its answer."""
         keys = (sought.keys[-1], *further)
         self._trails.leave(Trail(tenant=sought.tenant, session=session, keys=keys, hint=sought.noted))
+
+    def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
+        """Note a summary that a client asked for apart from its conversation, for the one it has the same word for."""
+        if not sought.hint:
+            return
+        of = [each for each in self._trails.follow(sought.tenant, [named(sought.hint)]) if each.newest]
+        if len(of) == 1:
+            keys = (named(sought.hint), *lines)
+            self._trails.leave(Trail(tenant=sought.tenant, session=of[0].session, keys=keys, hint=of[0].hint))
 
 
 def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -> Match | None:

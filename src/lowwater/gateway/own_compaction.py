@@ -10,6 +10,7 @@ _ASKS = (
     re.compile(r"create a detailed summary of (the|our|this) conversation", re.IGNORECASE),  # Claude Code
     re.compile(r"CONTEXT CHECKPOINT COMPACTION"),  # Codex
     re.compile(r"detailed (prompt|summary) for continuing (our|the) conversation", re.IGNORECASE),  # opencode
+    re.compile(r"\AHere is the conversation so far:\s+<conversation>"),  # opencode, apart from its list
     re.compile(r"summari[sz]e (our|the|this) (entire |whole )?conversation", re.IGNORECASE),
     re.compile(
         r"(generate|provide|write) (a|the) .{0,40}<state_snapshot>", re.IGNORECASE | re.DOTALL

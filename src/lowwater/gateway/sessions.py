@@ -2,6 +2,7 @@
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 
 from msgspec import Struct
@@ -73,6 +74,10 @@ class Sessions:
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
         self._finding.leave(sought, session.name, *further)
+
+    def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
+        """Note a summary that a client asked for apart from its conversation."""
+        self._finding.leave_summary(sought, lines)
 
     def _begun(self, match: Match | None, sought: Sought) -> str:
         """Return the name of a new session; one that left another has all that the other had until then, and more."""

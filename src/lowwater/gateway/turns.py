@@ -11,7 +11,7 @@ from lowwater.engine.recall import offers_recall
 from lowwater.engine.state import State
 from lowwater.errors import BadInput
 from lowwater.gateway.asked import Asked
-from lowwater.gateway.finding import Sought, guise_of, unanswered
+from lowwater.gateway.finding import Sought, guise_of, named, unanswered
 from lowwater.gateway.options import Options
 from lowwater.gateway.outgoing import outgoing
 from lowwater.gateway.own_compaction import asks_for_summary, beside_question, lines_in, lines_of
@@ -75,6 +75,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     unasked: bytes = b""
     """The key of the list without the client's own question for a summary, which is no part of it; empty if it asks none."""
 
+    asks_apart: bool = False
+    """The client asks for a summary of a conversation that is not before it but inside the question."""
+
     @property
     def is_changed(self) -> bool:
         """Whether something else than the client's own bytes leaves."""
@@ -116,6 +119,7 @@ class Turns:
             request=request,
             body=body,
             is_begun=belongs.is_begun,
+            asks_apart=not unasked and not asked.tools and asks_for_summary(read[-1].message),
             unasked=chain_of([each.likeness for each in unasked])[-1] if unasked else b"",
         )
 
@@ -156,8 +160,10 @@ class Turns:
 
     def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
         """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it."""
-        further = [unanswered(turn.sought.keys[-1])] if turn.is_begun and answer is None else []
-        if answer is not None:
+        further: list[bytes] = []
+        if answer is None and _is_first(turn):
+            further.append(unanswered(turn.sought.keys[-1]))
+        elif answer is not None:
             message = decode_response(answer).message
             if turn.unasked:
                 # The list without the client's question goes on as well as one that begins with the summary.
@@ -165,11 +171,15 @@ class Turns:
             else:
                 turn.session.record(answer, others=others)
                 further += self._behind(turn, answer)
+                if turn.asked.hint and turn.asked.tools:
+                    further.append(named(turn.asked.hint))
         self._sessions.leave(turn.sought, turn.session, *further)
+        if answer is not None and turn.asks_apart:
+            self._sessions.leave_summary(turn.sought, lines_of(message.text))
 
     def refused(self, turn: Turn) -> None:
         """Note that a conversation's first request got no answer: the same list again is the same conversation."""
-        if turn.is_begun or not turn.session.status().totals.turns:
+        if _is_first(turn):
             self._sessions.leave(turn.sought, turn.session, unanswered(turn.sought.keys[-1]))
 
     def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
@@ -201,6 +211,11 @@ class Turns:
     def _behind(self, turn: Turn, answer: bytes) -> list[bytes]:
         """Return the key of the list with its answer."""
         return chain_of([likeness(decode_response(answer).message)], turn.sought.keys[-1])
+
+
+def _is_first(turn: Turn) -> bool:
+    """Return whether nothing of a session was ever answered, or at least not by itself."""
+    return turn.is_begun or not turn.session.status().totals.turns
 
 
 def _limit_in(said: str, turn: Turn) -> int | None:
