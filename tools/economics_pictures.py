@@ -19,7 +19,7 @@ from tools.plotting import Line, plot
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 _MODEL = "claude-opus-4-5"
-_POLICIES = ("never", "threshold", "runway", "rent-or-buy")
+_POLICIES = ("never", "threshold", "rent-or-buy")
 _OUTPUT = 400
 _BEHIND = range(0, 101, 5)
 
@@ -84,7 +84,7 @@ class Played:
 
 def session_pictures() -> dict[str, str]:
     """Return the size of the prompt and the bill of one session under several policies."""
-    made = generate_session("coding", seed=5, model=_MODEL, turns=120)
+    made = generate_session("coding", seed=5, model=_MODEL, turns=220)
     played = {policy: Played(policy, made) for policy in _POLICIES}
     sizes = [
         Line(name=name, points=each.sizes, marked=each.marked(each.sizes)) for name, each in played.items()

@@ -15,7 +15,11 @@ Every command was run in turn.
 3. Nothing is left to be done until the user asks for three more of the same kind.
 4. The user did not forbid anything, and no file was changed by what was run so far.
 </summary>"""
-_ASKS = ("create a detailed summary of the conversation", "CONTEXT CHECKPOINT COMPACTION")
+_ASKS = (
+    "create a detailed summary of the conversation",
+    "CONTEXT CHECKPOINT COMPACTION",
+    "Here is the conversation so far",
+)
 
 
 class Work:

@@ -89,6 +89,29 @@ def test_a_summary_may_stand_behind_what_the_user_said(start: Starting) -> None:
     assert session.turns == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "sessions"),
+    [("s", "sk-one", [2, 1]), ("other", "sk-one", [1, 1, 1]), ("s", "sk-two", [1, 1, 1])],
+    ids=["of the same name", "of another name", "of another tenant"],
+)
+def test_a_summary_asked_for_apart_belongs_to_the_conversation(
+    start: Starting, name: str, key: str, sessions: list[int]
+) -> None:
+    through = start(lambda seen: Say(text=SUMMARY if b"<conversation>" in seen.raw else "Well."))
+    body = {"model": MODEL, "max_tokens": 900, "system": "You work.", "tools": ANTHROPIC_TOOLS}
+    through.post(body | {"messages": [{"role": "user", "content": "Find the defect."}]}, x_session_id="s")
+    inside = "Here is the conversation so far:\n\n<conversation>\n[User]: Find the defect.\n</conversation>\nSum up."
+    apart = {"model": MODEL, "max_tokens": 900, "messages": [{"role": "user", "content": inside}]}
+    through.post(apart, x_session_id=name, x_api_key=key)
+    shorter = [
+        {"role": "user", "content": "What did we do so far?"},
+        {"role": "assistant", "content": SUMMARY},
+        {"role": "user", "content": "Go on."},
+    ]
+    through.post(body | {"messages": shorter}, x_session_id="s")
+    assert sorted((session.turns for session in through.store.sessions()), reverse=True) == sessions
+
+
 def test_sub_agents_that_are_told_the_same_are_told_apart(start: Starting) -> None:
     through = start(lambda _: Say(text="always the same"))
     for agent in ("", "a1", "a2"):

@@ -13,7 +13,7 @@ from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Se
 from lowwater.values.stored import Listed
 from tests.gateway.prefixes import moves
 from tests.gateway.real_clients import ClaudeCode, Client, Codex, Hermes, OpenCode
-from tests.gateway.scripted_work import DONE, Work, listed_in, text_of, tool_names
+from tests.gateway.scripted_work import DONE, SUMMARY, Work, listed_in, text_of, tool_names
 from tests.gateway.serving import served_process
 from tests.gateway.test_gateway_compaction import marks
 
@@ -167,6 +167,29 @@ def test_codex_compacts_by_itself_and_goes_on_in_the_same_session(tmp_path: Path
         assert len(summaries) >= 2
         (session,) = kept_in(store)
         assert session.turns == len(asked) - len(summaries)
+        assert provider.refusals == ()
+
+
+def test_opencode_compacts_by_itself_and_goes_on_in_the_same_session(tmp_path: Path) -> None:
+    client, store = OpenCode(tmp_path / "home", "anthropic/claude-opus-4-5"), tmp_path / "kept.db"
+    small = {"claude-opus-4-5": {"limit": {"context": 14_000, "output": 1_000}}}
+    client.env["OPENCODE_CONFIG_CONTENT"] = msgspec.json.encode(
+        {"provider": {"anthropic": {"models": small}}}
+    ).decode()
+    with (
+        Provider(Work("seq {0}000 {0}900", calls=6)) as provider,
+        served_process(provider.anthropic_base_url, f"sqlite:///{store}", "--no-log") as gateway,
+    ):
+        client.points_at(gateway.url)
+        assert DONE in client.ask("Run six commands.")
+        assert DONE in client.ask("Once more.", goes_on=True)
+        asked = [seen for seen in provider.requests if seen.answer is not None]
+        summaries = [seen for seen in asked if seen.answer == Say(text=SUMMARY)]
+        assert len(summaries) == 2
+        main, *others = kept_in(store)
+        assert main.turns == len(talks(provider.requests))
+        # A title, and each question for a summary, which brings the conversation inside it.
+        assert [other.turns for other in others] == [1, 1, 1]
         assert provider.refusals == ()
 
 

@@ -116,12 +116,12 @@ def _holds(before: Sequence[Item], after: Sequence[Item], proposal: Proposal, zo
 @pytest.mark.parametrize("policy", ["runway", "prune-naive", "hygiene", "hermes-classic"])
 def test_policies_that_prune_first_use_it(policy: str) -> None:
     session = Lowwater(model="gpt-4o", policy=policy, mechanisms=["arguments"], store="memory:").session()
-    request = session.prepare(writes(61))
+    session.prepare(writes(75))
     event = session.last_compaction()
     assert event is not None
     assert event.mechanisms[0] == "arguments"
     assert ("summarize" in event.mechanisms) is (policy == "hermes-classic")
-    assert refusal_of({"model": "gpt-4o", "messages": request.messages}, "openai_chat") is None
+    assert refusal_of({"model": "gpt-4o", "messages": session.view()}, "openai_chat") is None
     assert "line 1-119 is about item 1119" not in json.dumps(session.view())
     assert "line 1-119 is about item 1119" in "".join(found.text for found in session.recall("lw:4"))
 
@@ -197,18 +197,25 @@ def question_with(*mechanisms: Mechanism, items: list[Item] | None = None) -> As
     return replace(asked(items or talk(), first=3, last=5), mechanisms=mechanisms)
 
 
+def half_of_them(items: Sequence[Item], zones: Zones, how: Making) -> Proposal | None:
+    """Offer every other tool result."""
+    found = claim_results(items, zones, how)
+    return found and offer(found.mechanism, items, found.targets[::2], left=len(found.targets) // 2)
+
+
 def test_what_it_offers_lies_in_the_middle_and_is_offered_by_no_other() -> None:
-    question = question_with(GREEDY, replace(GREEDY, name="second"))
-    zones, found = survey(question).zones, propose(question).proposals
-    edits = [each for each in found if each.targets]
-    assert edits[0].mechanism == "greedy"
-    assert {target.item for target in edits[0].targets} <= set(zones.middle)
-    assert [each.mechanism for each in edits] == ["greedy", "shorten"], (
-        "elide has nothing left, thinking is none here"
-    )
+    half = replace(GREEDY, name="half", propose=half_of_them)
+    question = question_with(half, GREEDY, replace(GREEDY, name="late"))
+    middle = set(survey(question).zones.middle)
+    edits = [each for each in propose(question).proposals if each.targets]
+    assert [each.mechanism for each in edits] == ["half", "greedy"]
+    assert {target.item for each in edits for target in each.targets} <= middle
     assert not places_of(edits[:1]) & places_of(edits[1:])
-    alone = propose(question_with()).proposals
-    assert "elide" in {each.mechanism for each in alone}
+    with_ours = [each for each in propose(question_with(half)).proposals if each.targets]
+    (alone,) = [each for each in propose(question_with()).proposals if each.targets]
+    assert [each.mechanism for each in with_ours] == ["half", "elide"]
+    assert not places_of(with_ours[:1]) & places_of(with_ours[1:])
+    assert 0 < with_ours[1].removes < alone.removes
 
 
 def test_a_proposal_that_loses_targets_removes_that_much_less() -> None:

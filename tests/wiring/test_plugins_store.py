@@ -32,7 +32,7 @@ def behaviour(check: Any) -> str:
     return str(check.__name__).strip("_")
 
 
-@pytest.mark.parametrize("check", (*CHECKS, *LASTING_CHECKS), ids=behaviour)
+@pytest.mark.parametrize("check", [*CHECKS, *LASTING_CHECKS], ids=behaviour)
 def test_it_keeps_the_contract(check: Any, address: str) -> None:
     check(lambda: open_store(address))
 
