@@ -31,6 +31,16 @@ def _harness() -> Path:
     return python_with("pydantic-ai-harness", "pydantic-ai-slim[openai,anthropic]==2.62.0")
 
 
+_NEEDED = (
+    "msgspec>=0.21",
+    "splintr-rs>=0.22",
+    "genai-prices>=0.2",
+    "platformdirs>=4",
+    "httpx2>=2",
+    "typer>=0.20",
+)
+"""What Lowwater needs beside LiteLLM's proxy, whose pins leave no room for the whole of it."""
+
 FRAMEWORKS = (
     Framework(name="LangChain", worker="langchain_agent.py", own="SummarizationMiddleware"),
     Framework(
@@ -50,5 +60,25 @@ FRAMEWORKS = (
         worker="pydantic_ai_agent.py",
         own="pydantic-ai-harness",
         python=lambda compaction: _harness() if compaction == "own" else sys.executable,
+    ),
+    Framework(
+        name="Hermes",
+        worker="hermes_agent.py",
+        own="ContextCompressor",
+        python=lambda _: python_with("hermes", "hermes-agent==0.19.0", lowwater=True),
+        speaks_anthropic=False,
+    ),
+    Framework(
+        name="Strands",
+        worker="strands_agent.py",
+        own="SlidingWindowConversationManager",
+        python=lambda _: python_with("strands", "strands-agents[anthropic,openai]==1.62.0", lowwater=True),
+    ),
+    Framework(
+        name="LiteLLM",
+        worker="litellm_client.py",
+        own="litellm.compress",
+        python=lambda _: python_with("litellm", "litellm[proxy]==1.106.2", *_NEEDED),
+        speaks_anthropic=False,
     ),
 )

@@ -41,9 +41,13 @@ def served_process(upstream: str, store: str, *options: str, file_limit: int = 0
     )
     try:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        assert "serving on http://" in line, line + process.stderr.read()
-        url = line.split("serving on ")[1].split(": set")[0]
+        said = ""
+        for line in process.stderr:
+            said += line
+            if "serving on http://" in line:
+                break
+        assert "serving on http://" in said, said
+        url = said.split("serving on ")[1].split(": set")[0]
         yield Served(url=url, process=process)
     finally:
         process.terminate()

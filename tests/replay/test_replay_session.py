@@ -69,6 +69,13 @@ def test_series_have_a_number_for_each_call_and_add_up(result):
         assert max(series.prompt) == each.peak_view
 
 
+def test_each_call_has_its_time_since_the_first(result):
+    assert len(result.times) == result.calls
+    assert result.times[0] == 0.0
+    assert list(result.times) == sorted(result.times)
+    assert result.times[-1] > 0
+
+
 def test_the_hidden_prompt_is_what_the_first_call_was_billed_for_beside_its_messages(result):
     never = outcome(result, "never")
     assert never.series is not None

@@ -16,7 +16,14 @@ from lowwater.values.settings.words import did_you_mean, shown
 
 FILE = "lowwater.yaml"
 OTHER_VARIABLES = frozenset(
-    {"LOWWATER_CONFIG", "LOWWATER_DEBUG", "LOWWATER_NEEDS_BROWSER", "LOWWATER_POSTGRES_BIN", "LOWWATER_STORE"}
+    {
+        "LOWWATER_CONFIG",
+        "LOWWATER_DEBUG",
+        "LOWWATER_GATEWAY_KEYS",
+        "LOWWATER_NEEDS_BROWSER",
+        "LOWWATER_POSTGRES_BIN",
+        "LOWWATER_STORE",
+    }
 )
 """Variables that begin like settings and are none."""
 

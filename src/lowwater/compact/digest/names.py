@@ -17,6 +17,8 @@ _HEX = re.compile(r"[0-9a-f]{7,64}")
 _ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 _LONGEST = 200
+_STAMPS = 10
+"""More distinct times than this stamp the lines of a text, and are no names that anybody would use again."""
 _NO_NAMES = frozenset({"e.g", "i.e", "N/A", "n/a", "and/or"})
 
 # Of a hundred names of a shape, how many were used more than five calls later; rounded, and paths raised where that
@@ -79,7 +81,12 @@ def names_in(content: Content, known: Container[str]) -> list[Name]:
                 located.setdefault(names[0], place)
             for name in names:
                 counts[name] = counts.get(name, 0) + count
-    found = [(name, count) for name, count in counts.items() if _is_wanted(name, known)]
+    stamped = sum(_is_time(name) for name in counts) > _STAMPS
+    found = [
+        (name, count)
+        for name, count in counts.items()
+        if _is_wanted(name, known) and not (stamped and _is_time(name))
+    ]
     return [
         Name(
             text=name,
@@ -88,6 +95,10 @@ def names_in(content: Content, known: Container[str]) -> list[Name]:
         )
         for position, (name, count) in enumerate(found)
     ]
+
+
+def _is_time(name: str) -> bool:
+    return name[0].isdigit() and ":" in name
 
 
 def _place(run: str, names: list[str]) -> str:
