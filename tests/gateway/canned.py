@@ -23,6 +23,9 @@ def canned() -> Iterator[Canned]:
     said = Canned()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", "0")))
             said.targets.append(self.path)
@@ -31,8 +34,6 @@ def canned() -> Iterator[Canned]:
             self.send_header("content-length", str(len(said.body)))
             self.end_headers()
             self.wfile.write(said.body)
-
-        do_GET = do_POST
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

@@ -19,6 +19,7 @@ _ASKS = (
     "create a detailed summary of the conversation",
     "CONTEXT CHECKPOINT COMPACTION",
     "Here is the conversation so far",
+    "You are a summarization agent creating a context checkpoint",
 )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from lowwater.gateway.clients import OPENROUTER, started, upstream_in
 from lowwater.gateway.upstream import url_of
-from lowwater.testing.provider import Answer, Fail, Say, Seen
+from lowwater.testing.provider import Answer, Call, CallTools, Fail, Say, Seen
+from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool
 from tests.gateway.test_gateway_compaction import SUMMARY
 
@@ -76,7 +77,7 @@ def test_a_summary_may_stand_behind_what_the_user_said(start: Starting) -> None:
         "role": "user",
         "content": "You are performing a CONTEXT CHECKPOINT COMPACTION.",
     }
-    brought = [{"type": "message", "role": "developer", "content": f"Rule {n}"} for n in range(6)]
+    brought = [{"type": "message", "role": "developer", "content": f"Rule {n}"} for n in range(14)]
     summary = {"type": "message", "role": "user", "content": f"Another model has summed up:\n{SUMMARY}"}
     for listed in (items, [*items, checkpoint], [*brought, *items, summary]):
         answer = through.post(
@@ -110,6 +111,26 @@ def test_a_summary_asked_for_apart_belongs_to_the_conversation(
     ]
     through.post(body | {"messages": shorter}, x_session_id="s")
     assert sorted((session.turns for session in through.store.sessions()), reverse=True) == sessions
+
+
+@pytest.mark.parametrize("key", ["sk-one", "sk-two"], ids=["of the same tenant", "of another"])
+def test_a_client_that_compacts_the_middle_and_tells_no_name_goes_on_in_its_session(
+    start: Starting, key: str
+) -> None:
+    through = start(
+        lambda seen: Say(text=SUMMARY) if b"summarization agent" in seen.raw else calls_a_tool(seen)
+    )
+    messages: list[Any] = [{"role": "user", "content": "Find the defect."}]
+    for _ in range(5):
+        messages = asked(through, messages)
+        messages.append({"role": "user", "content": [result_of(messages)]})
+    inside = "You are a summarization agent creating a context checkpoint. Sum up: …"
+    apart = {"model": MODEL, "max_tokens": 900, "messages": [{"role": "user", "content": inside}]}
+    through.post(apart, x_api_key=key)
+    between = {"role": "user", "content": [*messages[2]["content"], {"type": "text", "text": SUMMARY}]}
+    asked(through, [*messages[:2], between, *messages[-2:]])
+    turns = sorted((session.turns for session in through.store.sessions()), reverse=True)
+    assert turns == ([6, 1] if key == "sk-one" else [5, 1, 1])
 
 
 def test_sub_agents_that_are_told_the_same_are_told_apart(start: Starting) -> None:
@@ -234,3 +255,27 @@ def test_hermes_is_told_by_the_variables_it_reads() -> None:
         "http://g/v1"
     }
     assert told["ANTHROPIC_BASE_URL"] == "http://g"
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_tools_that_come_as_an_item_stay_at_the_head_of_the_list(start: Starting) -> None:
+    calls = (Call(name="exec", arguments={"input": "text(1)"}),)
+    ceiling = CompressionSettings(max_view_tokens=9_000, protect_last_n=4)
+    through = start(lambda _: CallTools(calls=calls), settings=Settings(compression=ceiling))
+    space = {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}
+    listed: list[Any] = [
+        {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [space]},
+        {"type": "message", "role": "user", "content": "Find the defect."},
+    ]
+    for turn in range(20):
+        body = {"model": "gpt-5.5", "input": listed, "store": False}
+        answer = through.post(body, "/v1/responses", authorization="Bearer k", thread_id="t")
+        assert answer.status_code == 200, answer.text
+        (call,) = answer.json()["output"]
+        assert call["type"] == "custom_tool_call"
+        said = f"line {turn} of it\n" * 300
+        listed += [call, {"type": "custom_tool_call_output", "call_id": call["call_id"], "output": said}]
+    (session,) = through.store.sessions()
+    assert session.compactions >= 1
+    assert all(seen.body["input"][0] == listed[0] for seen in through.provider.requests)
+    assert through.provider.refusals == ()

@@ -193,6 +193,22 @@ def test_opencode_compacts_by_itself_and_goes_on_in_the_same_session(tmp_path: P
         assert provider.refusals == ()
 
 
+def test_hermes_compacts_by_itself_and_goes_on_in_the_same_session(tmp_path: Path) -> None:
+    client, store = Hermes(tmp_path / "home"), tmp_path / "kept.db"
+    with (
+        Provider(Work("seq {0}00000 {0}03000", calls=10)) as provider,
+        served_process(provider.anthropic_base_url, f"sqlite:///{store}", "--no-log") as gateway,
+    ):
+        client.points_at(gateway.url)
+        with (tmp_path / "home" / ".hermes" / "config.yaml").open("a") as config:
+            config.write("  context_length: 65536\ncompression:\n  threshold: 0.5\n  protect_last_n: 4\n")
+        assert DONE in client.ask("Run ten commands.")
+        summaries = [seen for seen in provider.requests if seen.answer == Say(text=SUMMARY)]
+        assert len(summaries) == 1
+        assert [session.turns for session in kept_in(store)] == [11, 1]
+        assert provider.refusals == ()
+
+
 class Delegating(Work):
     """Calls a sub-agent twice with the same words, which runs a command."""
 

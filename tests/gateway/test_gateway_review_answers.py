@@ -1,5 +1,7 @@
 """Whatever an upstream says, the client gets it: also where recall is hidden, and where the request line is odd."""
 
+import socket
+import threading
 from typing import Any
 
 import pytest
@@ -105,3 +107,31 @@ def test_requests_under_way_are_counted(start: Starting) -> None:
     through = start()
     shown = raw_get(through.url, "/metrics").decode()
     assert "lowwater_gateway_under_way 1.0" in shown, "the one that asks is under way itself"
+
+
+HEADS = {
+    "no body": (b"304 Not Modified\r\ncontent-length: 50", b"HTTP/1.1 304 "),
+    "a long header": (b"200 OK\r\nx-long: " + b"a" * 20_000 + b"\r\ncontent-length: 0", b"HTTP/1.1 200 "),
+    "no status": (b"999 Odd\r\ncontent-length: 0", b"HTTP/1.1 502 "),
+}
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_odd_heads_of_answers_are_passed_on_or_refused(
+    start: Starting, head: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    said, expected = HEADS[head]
+
+    def upstream(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 " + said + b"\r\nconnection: close\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=upstream, args=(listening,), daemon=True)
+        thread.start()
+        through = start(openai_upstream=f"http://127.0.0.1:{listening.getsockname()[1]}")
+        assert raw_get(through.url, "/v1/models").startswith(expected)
+        thread.join()
+    assert "defect" not in caplog.text

@@ -162,8 +162,10 @@ def test_b_every_setting_has_an_environment_variable(config) -> None:
     origins = config(**given)["origins"]
     assert {origins[s.name]["place"] for s in catalogue()} - {"", *given} == set()
     assert [s.name for s in catalogue() if origins[s.name]["source"] != "environment"] == [
-        "fallback_providers"
+        "mechanisms",
+        "fallback_providers",
     ]
+    assert values_of(config(LOWWATER_MECHANISMS="one, two"))["mechanisms"] == ["one", "two"]
     assert (
         values_of(config(LOWWATER_FALLBACK_PROVIDERS="gpt-4o"))["fallback_providers"][0]["model"] == "gpt-4o"
     )

@@ -32,6 +32,7 @@ NUMBERS = [
 DEFAULTS: dict[str, Any] = {
     "compression.enabled": True,
     "compression.policy": "rent-or-buy",
+    "compression.mechanisms": (),
     "compression.threshold": 0.50,
     "compression.target_ratio": 0.20,
     "compression.protect_last_n": 20,
@@ -57,6 +58,8 @@ DEFAULTS: dict[str, Any] = {
     "leaf.leaf_skip_reduction_threshold": 0.05,
     "leaf.context_threshold": 0.75,
     "model.cache_ttl": "5m",
+    "model.native_compaction": False,
+    "model.bound_thinking": "strip",
     "output.quiet": False,
     "output.warning_levels": WarningLevels(info=0.60, notice=0.75, warning=0.85, critical=0.95),
     "privacy.redact": True,

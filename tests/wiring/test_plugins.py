@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from lowwater import Lowwater, Settings, open_store
 from lowwater.cli.app import app
 from lowwater.errors import BadSetting
+from lowwater.gateway.lending import summarizers_of
+from lowwater.gateway.options import Options
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.values.settings import CompressionSettings
@@ -180,6 +182,14 @@ def test_the_name_of_a_model_means_the_model_and_plugin_means_what_is_installed(
 
 
 @pytest.mark.usefixtures("example")
+def test_the_gateway_asks_an_installed_summarizer() -> None:
+    (writer,) = summarizers_of(Options(summary_model="minutes"), OPUS)
+    assert type(writer).__name__ == "Minutes"
+    (model,) = summarizers_of(Options(summary_model="claude-haiku-5"), OPUS)
+    assert type(model).__name__ == "AsyncModelSummarizer"
+
+
+@pytest.mark.usefixtures("example")
 def test_a_store_is_given_by_its_address_in_every_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,12 +242,15 @@ def test_ours_cannot_be_replaced(site: Path, tmp_path: Path) -> None:
 
 BROKEN = """
 from lowwater.compact.mechanism import Mechanism
+from lowwater.decide.policies import Policy
+from lowwater.values.preset import Preset
 
 def fail(*args, **kwargs):
     raise ValueError("the user's secret words")
 
 NUMBER = 7
 FAILING = Mechanism(name="failing", propose=fail, apply=fail, loses=0.1)
+POLICY = Policy(name="failing", decide=fail, preset=Preset())
 LOSING = Mechanism(name="losing", propose=fail, apply=fail, loses=7)
 """
 
@@ -277,12 +290,25 @@ def test_what_is_broken_is_one_sentence_that_names_it(site: Path, options: dict[
     assert str(refused.value) == says
 
 
-def test_a_mechanism_that_fails_is_named_and_what_it_said_is_not_repeated(site: Path) -> None:
-    points = {"lowwater.mechanisms": {"failing": "broken_plugins:FAILING"}}
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("mechanism", {"policy": "runway", "mechanisms": ["failing"]}),
+        ("policy", {"policy": "failing"}),
+    ],
+    ids=["mechanism", "policy"],
+)
+def test_what_fails_in_a_turn_is_named_and_what_it_said_is_not_repeated(
+    site: Path, kind: str, options: dict[str, Any]
+) -> None:
+    points = {
+        "lowwater.mechanisms": {"failing": "broken_plugins:FAILING"},
+        "lowwater.policies": {"failing": "broken_plugins:POLICY"},
+    }
     add_package(site, "broken-one", points, {"broken_plugins": BROKEN})
     look_again()
-    session = Lowwater(model="gpt-4o", policy="runway", mechanisms=["failing"], store="memory:").session()
-    with pytest.raises(BadSetting, match=r"^the mechanism failing of broken-one failed \(ValueError\)$"):
+    session = Lowwater(model="gpt-4o", store="memory:", **options).session()
+    with pytest.raises(BadSetting, match=rf"^the {kind} failing of broken-one failed \(ValueError\)$"):
         session.prepare(writes(60))
 
 

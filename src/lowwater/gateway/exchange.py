@@ -17,6 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+_NO_STATUS = 600
 _NOT_PLAIN = re.compile(rb"[^\x21-\x7e]")
 """Bytes that a request line may not hold."""
 
@@ -95,7 +96,11 @@ async def _body(receive: Receive, most_bytes: int) -> bytes:
 
 
 async def start(send: Send, response: aiohttp.ClientResponse) -> None:
-    """Pass on a provider's status and headers."""
+    """Pass on a provider's status and headers, or raise Refused if that is no status."""
+    if response.status >= _NO_STATUS:
+        raise Refused(
+            502, f"the provider answered with the status {response.status}, which HTTP does not have"
+        )
     await send({"type": "http.response.start", "status": response.status, "headers": returned(response)})
 
 

@@ -67,6 +67,11 @@ def unanswered(key: bytes) -> bytes:
     return blake2b(b"unanswered\0" + key, digest_size=16).digest()
 
 
+def beside(line: bytes) -> bytes:
+    """Return the key of a summary's line where nobody told which conversation it is of."""
+    return blake2b(b"beside\0" + line, digest_size=16).digest()
+
+
 def named(hint: str) -> bytes:
     """Return the key of the conversation that a client has this word for."""
     return blake2b(b"named\0" + hint.encode(errors="replace"), digest_size=16).digest()
@@ -88,7 +93,9 @@ class Finding:
             match = _best(self._trails.follow(sought.tenant, asked), places, sought)
             if match is not None:
                 # One that left another may have been asked before, in vain.
-                return match if match.kind == "same" else self._asked_again(sought) or match
+                if match.kind == "same":
+                    return match
+                return self._asked_again(sought) or self._compacted(sought, match) or match
         return self._asked_again(sought) or self._continued(sought)
 
     def _asked_again(self, sought: Sought) -> Match | None:
@@ -97,6 +104,15 @@ class Finding:
             if found.newest and found.hint == sought.noted:
                 return Match(session=found.session, kind="same", length=len(sought.keys))
         return None
+
+    def _compacted(self, sought: Sought, match: Match) -> Match | None:
+        """Return the session whose client has compacted the middle of its list, if it tells no name and what left has a summary in it."""
+        if sought.hint or not sought.lines:
+            return None
+        apart = [beside(line) for line in sought.lines]
+        found = [each for each in self._trails.follow(sought.tenant, apart) if each.newest]
+        is_compacted = len({each.key for each in found}) >= _LINES
+        return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
 
     def _continued(self, sought: Sought) -> Match | None:
         """Return the session whose client has compacted its list: that begins with what the session was told in summary."""
@@ -124,7 +140,7 @@ class Finding:
 
     def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation, for the one it has the same word for."""
-        if not sought.hint:
+        if not sought.hint or sought.hint.startswith(GROUP):
             return
         of = [each for each in self._trails.follow(sought.tenant, [named(sought.hint)]) if each.newest]
         if len(of) == 1:

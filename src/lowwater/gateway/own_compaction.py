@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from lowwater.values.message import Message, texts_of
+from lowwater.values.message import Message
 
 _ASKS = (
     re.compile(r"create a detailed summary of (the|our|this) conversation", re.IGNORECASE),  # Claude Code
     re.compile(r"CONTEXT CHECKPOINT COMPACTION"),  # Codex
     re.compile(r"detailed (prompt|summary) for continuing (our|the) conversation", re.IGNORECASE),  # opencode
     re.compile(r"\AHere is the conversation so far:\s+<conversation>"),  # opencode, apart from its list
+    re.compile(r"\AYou are a summarization agent creating a context checkpoint"),  # Hermes, likewise
     re.compile(r"summari[sz]e (our|the|this) (entire |whole )?conversation", re.IGNORECASE),
     re.compile(
         r"(generate|provide|write) (a|the) .{0,40}<state_snapshot>", re.IGNORECASE | re.DOTALL
@@ -21,8 +22,8 @@ _ASKS = (
 )
 _LOOKED_AT = 20_000
 """Characters of a message's end and beginning in which a question is looked for."""
-_EDGE = 4
-"""Messages at each end of a list in which a summary is looked for: Claude Code's begins with it, Codex's ends with it."""
+_EDGE = 6
+"""Messages at each end of a list in which a summary is looked for: Claude Code's begins with it, Codex's ends with it, Hermes keeps a few before."""
 _LONG_LINE = 40
 _MOST_LINES = 60
 
@@ -51,5 +52,4 @@ def lines_of(text: str) -> list[bytes]:
 def lines_in(messages: Sequence[Message]) -> tuple[bytes, ...]:
     """Return keys of the long lines in the first and the last messages of a list."""
     edges = messages if len(messages) <= 2 * _EDGE else [*messages[:_EDGE], *messages[-_EDGE:]]
-    texts = [text for message in edges if not message.results for text in texts_of(message)]
-    return tuple(dict.fromkeys(key for text in texts for key in lines_of(text)))
+    return tuple(dict.fromkeys(key for message in edges for key in lines_of(message.text)))

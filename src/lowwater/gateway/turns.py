@@ -11,7 +11,7 @@ from lowwater.engine.recall import offers_recall
 from lowwater.engine.state import State
 from lowwater.errors import BadInput
 from lowwater.gateway.asked import Asked
-from lowwater.gateway.finding import Sought, guise_of, named, unanswered
+from lowwater.gateway.finding import Sought, beside, guise_of, named, unanswered
 from lowwater.gateway.options import Options
 from lowwater.gateway.outgoing import outgoing
 from lowwater.gateway.own_compaction import asks_for_summary, beside_question, lines_in, lines_of
@@ -173,6 +173,8 @@ class Turns:
                 further += self._behind(turn, answer)
                 if turn.asked.hint and turn.asked.tools:
                     further.append(named(turn.asked.hint))
+                if turn.asks_apart and not turn.asked.hint:
+                    further += [beside(line) for line in lines_of(message.text)]
         self._sessions.leave(turn.sought, turn.session, *further)
         if answer is not None and turn.asks_apart:
             self._sessions.leave_summary(turn.sought, lines_of(message.text))

@@ -28,6 +28,9 @@ _OURS = frozenset({b"host", b"content-length", b"expect", ACCESS.encode()})
 
 
 _BETAS = b"anthropic-beta"
+_LONGEST = 256 * 1024
+"""Bytes of one of a provider's headers."""
+_BODILESS = frozenset({204, 304})
 
 
 class Upstreams:
@@ -45,6 +48,8 @@ class Upstreams:
             timeout=timeout,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LONGEST,
+            max_field_size=_LONGEST,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
 
@@ -121,5 +126,8 @@ def forwarded(
 
 
 def returned(response: aiohttp.ClientResponse) -> Headers:
-    """Return a provider's headers as the client gets them."""
-    return [(name.lower(), value) for name, value in response.raw_headers if name.lower() not in _HOP_BY_HOP]
+    """Return a provider's headers as the client gets them; a length that only tells of what is not sent goes no further."""
+    kept = [(name.lower(), value) for name, value in response.raw_headers if name.lower() not in _HOP_BY_HOP]
+    if response.status in _BODILESS:
+        return [pair for pair in kept if pair[0] != b"content-length"]
+    return kept

@@ -60,7 +60,7 @@ def policy_of(name: str) -> Policy:
         raise BadSetting(f"there is no policy {shown(name)}{hint}")
     if not isinstance(found, Policy):
         raise _unfit("policy", name, f"is a {type(found).__name__} and not a lowwater.decide.policies.Policy")
-    return replace(found, name=name)
+    return replace(found, name=name, decide=_named_if_it_fails("policy", name, found.decide))
 
 
 def is_policy(name: str) -> bool:
