@@ -36,14 +36,29 @@ def _litellm(stack: ExitStack, folder: Path, upstream: str) -> Running:
         "litellm_params": {"model": f"anthropic/{MODEL}", "api_base": upstream, "api_key": "sk-bench"},
     }
     config.write_text(yaml.safe_dump({"model_list": [model]}))
-    command = [str(python.parent / "litellm"), "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
+    command = [
+        str(python.parent / "litellm"),
+        "--config",
+        str(config),
+        "--port",
+        str(port),
+        "--host",
+        "127.0.0.1",
+    ]
     env = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
     return stack.enter_context(running(command, port, env=env, log=folder / "litellm.log"))
 
 
 def _headroom(stack: ExitStack, folder: Path, upstream: str) -> Running:
     python, port = _python("headroom", "headroom-ai[proxy]"), free_port()
-    command = [str(python.parent / "headroom"), "proxy", "--port", str(port), "--no-rate-limit", "--no-telemetry"]
+    command = [
+        str(python.parent / "headroom"),
+        "proxy",
+        "--port",
+        str(port),
+        "--no-rate-limit",
+        "--no-telemetry",
+    ]
     env = {
         "ANTHROPIC_TARGET_API_URL": upstream,
         "OPENAI_TARGET_API_URL": upstream,

@@ -30,7 +30,9 @@ def compress(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
     ] = "",
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")] = "auto",
+    format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")
+    ] = "auto",
     out: Annotated[str, typer.Option(metavar="FILE", help="Write the compacted conversation here.")] = "",
     when_due: Annotated[
         bool, typer.Option("--when-due", help="Compact only if the policy says so, not in any case.")

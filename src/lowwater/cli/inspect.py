@@ -26,7 +26,9 @@ def inspect(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Whose window to measure by; default: the one the file names.")
     ] = "",
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")] = "auto",
+    format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")
+    ] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
     """Show what fills the window of a conversation: by kind, by tool, by age.
