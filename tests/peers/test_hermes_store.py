@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from bench.insertion import ByHermes, ByStore, Way, insert
+from bench.insertion_table import COUNT
 from bench.peers.environment import Unavailable
 from bench.peers.hermes_store import HermesStore
-from bench.store import COUNT, FASTER, MEMORY, generated
+from bench.store import FASTER, MEMORY, generated
 
 
 @pytest.mark.full
