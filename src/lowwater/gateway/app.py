@@ -13,19 +13,20 @@ from msgspec import Struct
 
 from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
+from lowwater.gateway.admission import refuse_unless_admitted
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
 from lowwater.gateway.conversing import Ask, Conversing, Record
 from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, by_name, read_request
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
-from lowwater.gateway.metrics import Metrics
+from lowwater.gateway.metrics import METRICS, Metrics
 from lowwater.gateway.opening import Opening, opening_of
 from lowwater.gateway.options import Options
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
 from lowwater.gateway.sessions import Sessions
-from lowwater.gateway.tenants import credential_of, is_admitted, tenant_of
+from lowwater.gateway.tenants import tenant_of
 from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
 from lowwater.ports import Clock, Store
@@ -38,6 +39,8 @@ T = TypeVar("T")
 _log = logging.getLogger("lowwater.gateway")
 
 _THREADS = 16
+_STORE_SECONDS = 20.0
+"""How long a request may wait for the store; the client's own list goes on then."""
 _RECORD_SECONDS = 10.0
 """How long the end of an answer may wait for the store."""
 
@@ -126,19 +129,12 @@ class Gateway:
             await answering.plain(*await self._health())
             return
         if scope["path"] == "/metrics" and scope["method"] == "GET":
-            await answering.plain(
-                200, self._metrics.text().encode(), b"text/plain; version=0.0.4; charset=utf-8"
-            )
+            await answering.plain(200, self._metrics.text().encode(), METRICS)
             return
         if scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
             await answering.plain(200, b'{"gateway":"lowwater"}')
             return
-        if not is_admitted(headers, self._options.access_keys):
-            raise Refused(401, "this gateway wants one of its own keys in the header x-lowwater-key")
-        if self._options.require_key and not credential_of(headers):
-            raise Refused(401, "this gateway passes on only requests that carry an API key or a token")
-        if self._under_way > self._options.most_requests:
-            raise Refused(503, "too many requests are under way: try again in a moment", retry_after=1)
+        refuse_unless_admitted(headers, self._options, under_way=self._under_way)
         came = await read_request(
             scope, answering.receive, most_bytes=self._options.most_bytes, seconds=self._options.body_seconds
         )
@@ -228,17 +224,22 @@ class Gateway:
         )
 
     async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
-        """Return the turn; None if the request has to go on as it came."""
+        """Return the turn; None if the request has to go on as it came.
+
+        What was compacted before cannot go on as it came: it might not fit, and would cost its cache.
+        """
         try:
-            return await self._in_thread(self._turns.begin, asked, place)
-        except StoreFailed as error:
+            return await asyncio.wait_for(self._in_thread(self._turns.begin, asked, place), _STORE_SECONDS)
+        except (StoreFailed, TimeoutError) as error:
             line.outcome = f"store: {type(error).__name__}"
-            if self._turns.is_compacted(asked, place):
-                raise Refused(
-                    503, "the store of this gateway cannot be used at the moment", retry_after=2
-                ) from None
         except LowwaterError as error:
             line.outcome = f"passed on: {type(error).__name__}"
+            return None
+        except Exception as error:  # noqa: BLE001 - a defect here must not cost a client its answer
+            line.outcome = f"defect: {type(error).__name__}"
+            _log.error("a defect in the gateway: %s", where(error))
+        if self._turns.is_compacted(asked, place):
+            raise Refused(503, "this gateway cannot go on with it at the moment", retry_after=2)
         return None
 
     async def _counting(self, came: Came, asked: Asked, place: Place, answering: Answering) -> None:

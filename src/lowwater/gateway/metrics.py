@@ -7,6 +7,8 @@ from prometheus_client import Counter, Gauge, Histogram, generate_latest
 from lowwater.gateway.logs import Line
 from lowwater.observe.prometheus import PrometheusSink
 
+METRICS = b"text/plain; version=0.0.4; charset=utf-8"
+"""What the text is, as HTTP says it."""
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _KNOWN = ("/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/models")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -79,7 +80,18 @@ class Upstreams:
             headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers],
             data=body or None,
             allow_redirects=False,
+            proxy=proxy_for(base_url),
         )
+
+
+def proxy_for(base_url: str) -> str | None:
+    """Return the proxy that the environment names for a provider (`HTTPS_PROXY`, `NO_PROXY`); None if it names none.
+
+    Nothing else of the environment is read: a password in a .netrc would take the place of the client's key.
+    """
+    parts = urlsplit(base_url)
+    named = getproxies().get(parts.scheme)
+    return named if named and not proxy_bypass(parts.hostname or "") else None
 
 
 def url_of(base_url: str, target: str, *, named_by_base: bool = False) -> str:

@@ -21,7 +21,6 @@ from lowwater.observe.sinks import tell_turn
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
 from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
@@ -150,7 +149,8 @@ class Session(LookingBack):
 
         def taken(state: State) -> PreparedRequest:
             then = take_in(state, brought.incoming(state), self._setup, self._at())
-            return self._written(then, tuple(mend(then.ledger.view.messages)), brought)
+            messages = tuple(mend(then.ledger.view.messages))
+            return handed_out(then, messages, brought, self._setup, session=self._opened_as)
 
         return self._kept.read(taken)
 
@@ -217,7 +217,9 @@ class Session(LookingBack):
 
         Without a `base_url` it is that of the fallback with this name, or the provider's own.
         """
-        route = Route(model=model, base_url=self._base_url(model) if base_url is None else base_url)
+        if base_url is None:
+            base_url = next((route.base_url for route in self._setup.routes if route.model == model), "")
+        route = Route(model=model, base_url=base_url)
         found, prior = self._outside.registry.find(model), calibration_for(model).prior
         self._kept.change(lambda state: switch(state, route, found, prior=prior, at=self._at()))
 
@@ -260,10 +262,9 @@ class Session(LookingBack):
 
     def explain(self) -> str:
         """Say why the last decision was taken, with its numbers."""
-        decision = self.decision
+        decision, state = self.decision, self._kept.state
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        state = self._kept.state
         return explain(decision, scale=self.scale, market=state.market, rejected=state.rejected)
 
     def expected_usage(self) -> Usage:
@@ -289,18 +290,13 @@ class Session(LookingBack):
         self._kept.change(lambda state: reset(state, self._setup, self._at()))
 
     def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
-        request, state = self._written(prepared.state, prepared.messages, brought), prepared.state
+        state = prepared.state
+        request = handed_out(state, prepared.messages, brought, self._setup, session=self._opened_as)
         self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
         return request
-
-    def _written(self, state: State, messages: tuple[Message, ...], brought: Brought) -> PreparedRequest:
-        return handed_out(state, messages, brought, self._setup, session=self._opened_as)
 
     def _riding(self, ledger: Ledger | None, upto: int) -> Riding | None:
         state, last = self._kept.state, self._last_sent
         if upto:
             return compacting(state, ledger or state.ledger, upto, self._setup, self._at())
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
-
-    def _base_url(self, model: str) -> str:
-        return next((route.base_url for route in self._setup.routes if route.model == model), "")
