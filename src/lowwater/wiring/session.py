@@ -45,8 +45,7 @@ class Session(LookingBack):
     """A conversation that fits its window; every original message stays in its ledger.
 
     All methods may be called from any thread, and several processes may have the same session open: what one of them did
-    the others learn when they next change something, or by `refresh`. Methods that may ask a summarizer or wait for a disk
-    in the middle of a turn have an async twin whose name starts with `a`.
+    the others learn when they next change something, or by `refresh`. Methods that may wait have an async twin: `aprepare`.
     """
 
     def __init__(self, name: str, route: Route, setup: Setup, outside: Outside) -> None:
@@ -170,8 +169,8 @@ class Session(LookingBack):
         """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
         windows = self._outside.windows
         state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
-        enabled = setup.settings.compression.enabled
-        return enabled and should_compress(tokens, limits_for(state, setup), known=state.prompt)
+        is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
+        return setup.settings.compression.enabled and is_due
 
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes.
@@ -185,8 +184,7 @@ class Session(LookingBack):
             done = record(state, answer, self._setup, self._at())
             return Step(state=done.state, record=done.record)
 
-        done = self._kept.take(recorded)
-        if done.record is not None:
+        if (done := self._kept.take(recorded)).record is not None:
             tell_turn(self._outside.sinks, self.name, done.record)
 
     async def arecord(self, response: object) -> None:
