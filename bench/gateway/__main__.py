@@ -19,6 +19,7 @@ from bench.gateway.processes import Running, free_port, ours, running
 
 RATE = 5.0
 ROUNDS = 4
+TURNS = 4
 
 
 class Added(Struct, frozen=True, kw_only=True):
@@ -41,9 +42,8 @@ class Streams(Struct, frozen=True, kw_only=True):
     failed: int
     p50_ms: float
     memory_before_mb: int
-    memory_after_mb: int
-    memory_again_mb: int
-    """After the same conversations went on for another turn."""
+    memory_mb: tuple[int, ...]
+    """After each turn of all conversations."""
 
 
 def at(times: Sequence[float], percent: int) -> float:
@@ -82,21 +82,23 @@ def _added(name: str, timed: Sequence[Timed], base: Sequence[float]) -> Added:
 
 
 def stream(name: str, server: Running, *, streams: int, tokens: int) -> Streams:
-    """Open many streams at once, twice, and see what memory that takes."""
+    """Open many streams at once, turn after turn, and see what memory that takes."""
     _say(f"{name}: {streams} streams of {tokens:,} tokens")
     conversations = [Conversation(1_000 + number, tokens) for number in range(streams)]
     before = server.memory()
-    first = asyncio.run(together(server.url, conversations))
-    after = server.memory()
-    second = asyncio.run(together(server.url, conversations))
+    timed: list[Timed] = []
+    memory: list[int] = []
+    for _ in range(TURNS):
+        last = asyncio.run(together(server.url, conversations))
+        timed += last
+        memory.append(server.memory() >> 20)
     return Streams(
         name=name,
         streams=streams,
-        failed=sum(not each.ok for each in (*first, *second)),
-        p50_ms=at([each.first for each in second], 50),
+        failed=sum(not each.ok for each in timed),
+        p50_ms=at([each.first for each in last], 50),
         memory_before_mb=before >> 20,
-        memory_after_mb=after >> 20,
-        memory_again_mb=server.memory() >> 20,
+        memory_mb=tuple(memory),
     )
 
 
@@ -182,14 +184,12 @@ def _report(
             f"| {each.name} | {each.requests} | {each.failed} | {each.p50_ms} | {each.p99_ms} "
             f"| {each.added_p50_ms} | {each.added_p99_ms} |"
         )
-    print(
-        "\n| proxy | streams at once | failed | first byte p50 ms | MB before | MB after | MB after another turn |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    print("\n| proxy | streams at once | failed | first byte p50 ms | MB before | MB after each turn |")
+    print("|---|---|---|---|---|---|")
     for row in many:
         print(
             f"| {row.name} | {row.streams} | {row.failed} | {row.p50_ms} | {row.memory_before_mb} "
-            f"| {row.memory_after_mb} | {row.memory_again_mb} |"
+            f"| {', '.join(map(str, row.memory_mb))} |"
         )
     for gone in missing:
         print(f"\n{gone.name} is not in the table: {gone.why}")

@@ -29,7 +29,7 @@ class Other(Struct, frozen=True, kw_only=True):
 
 
 def _litellm(stack: ExitStack, folder: Path, upstream: str) -> Running:
-    python = _python("litellm-proxy", "litellm[proxy]")
+    python = _python("litellm", "litellm[proxy]==1.106.2")
     config, port = folder / "litellm.yaml", free_port()
     model = {
         "model_name": MODEL,
@@ -45,7 +45,12 @@ def _litellm(stack: ExitStack, folder: Path, upstream: str) -> Running:
         "--host",
         "127.0.0.1",
     ]
-    env = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
+    env = {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_TELEMETRY": "False",
+        "LITELLM_LOG": "ERROR",
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    }
     return stack.enter_context(running(command, port, env=env, log=folder / "litellm.log"))
 
 

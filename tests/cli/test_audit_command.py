@@ -201,6 +201,8 @@ def test_a_page_for_a_browser_is_written_too(logs, tmp_path):
 
 INTERRUPTED = """
 import signal, sys
+# A shell that runs the tests in the background has them ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def watch(event, arguments):
     if event == "open" and str(arguments[0]).endswith("2.jsonl"):
         signal.raise_signal(signal.SIGINT)

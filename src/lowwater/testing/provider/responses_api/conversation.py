@@ -70,13 +70,13 @@ class Conversation:
         """No item is there twice."""
         seen: set[str] = set()
         for item in self._items(incoming):
-            named = item.get("id")
+            named = str(item.get("id") or "")
             if named and named in seen:
                 yield invalid(
                     f"Duplicate item found with id {named}. Remove duplicate items from your input and try again.",
                     "input",
                 )
-            seen.add(str(named))
+            seen.add(named)
 
     def sealed_here(self, incoming: Incoming) -> Iterator[Violation]:
         """Encrypted content is this provider's own, and whole."""
@@ -91,11 +91,11 @@ class Conversation:
 
     def outputs_called(self, incoming: Incoming) -> Iterator[Violation]:
         """An output belongs to a call before it."""
-        called: set[object] = set()
+        called: set[str] = set()
         for item in self._items(incoming):
             if kind_of(item) in CALLS:
-                called.add(item.get("call_id"))
-            elif kind_of(item) in OUTPUTS and item.get("call_id") not in called:
+                called.add(str(item.get("call_id")))
+            elif kind_of(item) in OUTPUTS and str(item.get("call_id")) not in called:
                 yield invalid(
                     f"No tool call found for {_words(kind_of(item))} with call_id {item.get('call_id')}.",
                     "input",
@@ -103,9 +103,9 @@ class Conversation:
 
     def calls_answered(self, incoming: Incoming) -> Iterator[Violation]:
         """Every call has an output."""
-        answered = {item.get("call_id") for item in self._items(incoming) if kind_of(item) in OUTPUTS}
+        answered = {str(item.get("call_id")) for item in self._items(incoming) if kind_of(item) in OUTPUTS}
         for item in self._items(incoming):
-            if kind_of(item) in CALLS and item.get("call_id") not in answered:
+            if kind_of(item) in CALLS and str(item.get("call_id")) not in answered:
                 yield invalid(
                     f"No tool output found for {_words(kind_of(item))} {item.get('call_id')}.", "input"
                 )
