@@ -51,7 +51,8 @@ def check(provider: Provider, path: Path, *, turns: int) -> Listed:
     """Check that all was legal and one session has all turns; beside it there are at most titles."""
     assert provider.refusals == ()
     main, *others = kept_in(path)
-    assert main.turns == turns
+    # A client that asks something aside, as Hermes does when it looks back, has the scripted model count that too.
+    assert turns <= main.turns <= turns + 12
     assert all(other.turns <= 1 for other in others)
     text = said_in(path, main.name)
     # Some clients put what a shell said into JSON.

@@ -13,7 +13,7 @@ from lowwater.gateway.clients import started, upstream_in
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Provider
 
-AGENT = Path(__file__).with_name("agent.py")
+AGENT = Path(__file__).with_name("small_agent.py")
 
 
 def lowwater(*arguments: str, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -79,8 +79,8 @@ def in_place(base_url: str) -> Facts:
     rows = talk.agent._session_db.get_messages_as_conversation("bench")
     talk.history = rows
     talk.open("bench")
-    talk.steps(37, 44)
-    return {"before": before, "after": talk.facts(44), "rows": len(rows)}
+    talk.steps(37, 56)
+    return {"before": before, "after": talk.facts(56), "rows": len(rows)}
 
 
 def rotation(base_url: str) -> Facts:
