@@ -36,6 +36,7 @@ total cost, and never loses a message.
 
 [bold]Examples[/bold]
 
+[cyan]lowwater run -- claude[/cyan]             an agent of others behind a gateway, and its bill
 [cyan]lowwater chat[/cyan]                      an agent to try it with; no key needed
 [cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
 [cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
