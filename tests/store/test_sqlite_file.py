@@ -106,6 +106,38 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     store.close()
 
 
+SCHEMA_2 = (
+    "ALTER TABLE counters ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+    "UPDATE counters SET version = (SELECT max(version) FROM appends)",
+    "ALTER TABLE appends RENAME TO new_appends",
+    """CREATE TABLE appends (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, entries INTEGER NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    "INSERT INTO appends SELECT session, version, entries FROM new_appends WHERE session > 0",
+    "DROP TABLE new_appends",
+    "PRAGMA user_version = 2",
+)
+
+
+def test_a_file_whose_versions_were_counted_apart_is_brought_forward(tmp_path):
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    first = add(store, "s", 0, said("first"))
+    second = add(store, "s", first, said("second"))
+    deleted = add(store, "gone", 0, said("gone"))
+    store.delete("gone")
+    store.close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in SCHEMA_2:
+        connection.execute(statement)
+    connection.close()
+    store = SqliteStore(path)
+    assert texts(store.read("s", since=first).entries) == ["second"]
+    assert texts(store.read("s", until=first).entries) == ["first"]
+    assert add(store, "s", second, said("third")) > deleted, "what the deleted session had is not given again"
+    store.close()
+
+
 def test_an_old_sqlite_is_refused_in_one_sentence():
     with pytest.raises(UnusableStore, match=r"needs SQLite 3\.35\.0 and this Python has 3\.31\.1"):
         refuse_old((3, 31, 1), "store.db")

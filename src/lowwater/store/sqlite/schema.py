@@ -21,8 +21,7 @@ _FIRST = (
         ended_at REAL, ended_because TEXT NOT NULL)""",
     # Rewritten seldom: beside the figures above, which change with every append, it would be rewritten with them.
     "CREATE TABLE carried (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-    # One row. A version that was given once is not given again, even when all that had it is gone. What of the contents
-    # is not in the index has a higher id than `indexed`.
+    # One row. What of the contents is not in the index has a higher id than `indexed`; versions are the appends' own by now.
     "CREATE TABLE counters (version INTEGER NOT NULL, indexed INTEGER NOT NULL)",
     "INSERT INTO counters (version, indexed) VALUES (0, 0)",
     """CREATE TABLE appends (
@@ -66,7 +65,18 @@ _TRAILS = (
     "INSERT INTO secret (body) VALUES (randomblob(32))",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS)
+_VERSIONS = (
+    # SQLite gives an append the number after the highest one. A counter beside it would be one more page of every commit.
+    "ALTER TABLE appends RENAME TO old_appends",
+    "CREATE TABLE appends (version INTEGER PRIMARY KEY, session INTEGER NOT NULL, entries INTEGER NOT NULL)",
+    "INSERT INTO appends (version, session, entries) SELECT version, session, entries FROM old_appends ORDER BY version",
+    # A version that was given once is not given again, even when all that had it is gone.
+    "INSERT OR IGNORE INTO appends (version, session, entries) SELECT version, 0, 0 FROM counters WHERE version > 0",
+    "DROP TABLE old_appends",
+    "ALTER TABLE counters DROP COLUMN version",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS)
 """What leads from each schema to the next; the number of the schema is how many were carried out."""
 
 

@@ -79,11 +79,10 @@ def begin(connection: sqlite3.Connection, session: str, about: About) -> int:
 
 def next_version(connection: sqlite3.Connection, session: int, entries: int) -> int:
     """Give a session of this id a version that no append had before; it leads to so many entries."""
-    (version,) = connection.execute("UPDATE counters SET version = version + 1 RETURNING version").fetchone()
-    connection.execute(
-        "INSERT INTO appends (session, version, entries) VALUES (?, ?, ?)", (session, version, entries)
-    )
-    return int(version)
+    row = connection.execute(
+        "INSERT INTO appends (session, entries) VALUES (?, ?) RETURNING version", (session, entries)
+    ).fetchone()
+    return int(row[0])
 
 
 def _at_version(connection: sqlite3.Connection, session: str, expected: int) -> _Session | None:
