@@ -1,5 +1,6 @@
 """A gateway in front of the rules-checking provider, both real servers."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -45,6 +46,14 @@ class Through(Struct, frozen=True, kw_only=True):
 
 
 Starting = Callable[..., Through]
+
+
+def eventually(holds: Callable[[], Any], *, seconds: float = 20) -> bool:
+    """Whether it comes to hold: a gateway counts and logs a request after its last byte has left."""
+    until = time.monotonic() + seconds
+    while not (held := bool(holds())) and time.monotonic() < until:
+        time.sleep(0.01)
+    return held
 
 
 @pytest.fixture

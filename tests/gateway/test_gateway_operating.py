@@ -1,6 +1,7 @@
 """What an operator sees: health, metrics, logs without contents, limits, and keys of the gateway's own."""
 
 import logging
+import re
 import socket
 from typing import Any
 
@@ -12,7 +13,7 @@ from lowwater.errors import BadSetting
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import bind
 from lowwater.store.memory import MemoryStore
-from tests.gateway.conftest import MODEL, Starting
+from tests.gateway.conftest import MODEL, Starting, eventually
 
 BODY: dict[str, Any] = {
     "model": MODEL,
@@ -34,9 +35,15 @@ def test_health_tells_of_the_store(start: Starting) -> None:
 def test_metrics_count_requests_and_turns(start: Starting) -> None:
     through = start()
     through.post(BODY)
-    text = httpx2.get(through.url + "/metrics").text
-    assert 'lowwater_gateway_requests_total{path="/v1/messages",status="200"} 1.0' in text
-    assert "lowwater_gateway_first_byte_seconds_count 1.0" in text
+    shown: list[str] = []
+
+    def is_counted() -> bool:
+        shown.append(httpx2.get(through.url + "/metrics").text)
+        return 'lowwater_gateway_requests_total{path="/v1/messages",status="200"} 1.0' in shown[-1]
+
+    assert eventually(is_counted)
+    text = shown[-1]
+    assert re.search(r"lowwater_gateway_first_byte_seconds_count [1-9]", text)
     assert 'model="claude-opus-4-5"' in text
     assert "4711" not in text
 
@@ -47,8 +54,12 @@ def test_a_log_line_has_figures_and_neither_contents_nor_keys(
     caplog.set_level(logging.DEBUG)
     through = start()
     through.post(BODY, x_api_key="sk-very-secret")
-    lines = [record.getMessage() for record in caplog.records if record.name == "lowwater.gateway"]
-    told = msgspec.json.decode(lines[0])
+
+    def lines() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "lowwater.gateway"]
+
+    assert eventually(lines)
+    told = msgspec.json.decode(lines()[0])
     assert (told["status"], told["path"], told["changed"]) == (200, "/v1/messages", False)
     assert told["request_bytes"] > 50
     everything = "\n".join(

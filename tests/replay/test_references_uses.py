@@ -1,3 +1,4 @@
+import gc
 from time import process_time
 
 from hypothesis import given
@@ -93,13 +94,17 @@ def long_session(calls):
     return messages
 
 
-def seconds_for(calls):
+def seconds_for(calls, *, runs):
+    """The fastest of several runs: what a run takes beyond that is the machine's, not the session's."""
     messages = long_session(calls)
-    started = process_time()
-    assert len(uses_of(messages)) > calls
-    return process_time() - started
+    took = []
+    for _ in range(runs):
+        gc.collect()
+        started = process_time()
+        assert len(uses_of(messages)) > calls
+        took.append(process_time() - started)
+    return min(took)
 
 
 def test_a_session_of_a_thousand_calls_is_read_about_as_fast_per_call_as_a_short_one():
-    seconds_for(50)
-    assert seconds_for(1_000) < 3 * 10 * seconds_for(100)
+    assert seconds_for(1_000, runs=3) < 3 * 5 * seconds_for(200, runs=6)
