@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
-from lowwater.gateway.admission import refuse_unless_admitted
+from lowwater.gateway.admission import refuse_unless_admitted, refuse_unless_operator
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.asked import FORMATS, Asked, read_asked
 from lowwater.gateway.conversing import Ask, Conversing, Record
@@ -129,6 +129,7 @@ class Gateway:
             await answering.plain(*await self._health())
             return
         if scope["path"] == "/metrics" and scope["method"] == "GET":
+            refuse_unless_operator(headers, self._options)
             await answering.plain(200, self._metrics.text().encode(), METRICS)
             return
         if scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:

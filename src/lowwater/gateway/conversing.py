@@ -1,6 +1,7 @@
 """Passing an answer on to a client that knows nothing of recall: what its model recalls is fetched here, and asked on."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -11,8 +12,9 @@ from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import piece
 from lowwater.gateway.hiding import Hiding, hiding_for
 from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extended
-from lowwater.gateway.relaying import EVENTS, chunks_of, unfinished, while_listening
-from lowwater.gateway.upstream import returned
+from lowwater.gateway.refusals import Refused
+from lowwater.gateway.relaying import EVENTS, chunks_of, peeked, unfinished, while_listening
+from lowwater.gateway.upstream import Headers, returned
 from lowwater.values.message import Format
 from lowwater.values.usage import Usage
 from lowwater.wire.events import EventReader
@@ -25,6 +27,27 @@ Record = Callable[[bytes | None, Sequence[Usage]], Awaitable[None]]
 
 _ODD = (BadInput, msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What comes of reading something that is no answer: a provider may say anything."""
+
+
+_NO_STATUS = 600
+
+
+class _NotFollowed(Refused):
+    """The provider refused to go on from what was recalled; its client gets that as it came."""
+
+    def __init__(self, response: aiohttp.ClientResponse, said: bytes) -> None:
+        status = response.status if response.status < _NO_STATUS else 502
+        super().__init__(status, f"the provider answered {response.status} behind a recall")
+        self._said = said
+        self._headers = returned(response)
+
+    def body(self, *, anthropic: bool) -> bytes:  # noqa: ARG002 - it is in the client's format already
+        """Return what the provider said."""
+        return self._said
+
+    def headers(self, body: bytes) -> Headers:  # noqa: ARG002 - they came with the body
+        """Return the provider's headers."""
+        return self._headers
 
 
 class Conversing:
@@ -40,11 +63,13 @@ class Conversing:
         self._recall = recall
         self._record = record
         self._hiding: Hiding = hiding_for(format)
-        self._others: list[Usage] = []
+        self._usages: list[Usage | None] = []
+        """Of each answer that was read whole."""
         self._before: tuple[bytes, ...] = ()
         self._held: list[bytes] = []
         """The end of a stream, which waits until the answer is recorded."""
-        self._response: aiohttp.ClientResponse | None = None
+        self._response: aiohttp.ClientResponse
+        """The newest; there is one from `relay` on."""
 
     async def relay(self, response: aiohttp.ClientResponse, *, before: Sequence[bytes] = ()) -> None:
         """Pass on the answer that begins with this response, of which `before` was read already."""
@@ -53,26 +78,36 @@ class Conversing:
         await while_listening(passing, self._close, self._answering)
 
     def _close(self, *, is_whole: bool) -> None:
-        if self._response is not None:
-            self._response.release() if is_whole else self._response.close()
+        self._response.release() if is_whole else self._response.close()
 
     async def _streamed(self) -> None:
-        response = self._response
-        assert response is not None
-        await self._start(response, length=None)
+        await self._start(self._response, length=None)
         try:
-            answer = await self._last_stream(response)
+            answer = await self._last_stream(self._response)
+        except Refused as refused:
+            await self._note(None)
+            await self._end(self._hiding.broken_off(_error_in(refused, self._format)))
+            raise
         except BaseException:
-            assert self._response is not None
             await unfinished(self._response, self._unanswered)
             raise
-        await self._record(answer, self._others)
-        for held in self._held:
-            await piece(self._answering.send, held, more=True)
+        await self._note(answer)
+        await self._end(self._held)
+
+    async def _end(self, events: Sequence[bytes]) -> None:
+        for event in events:
+            await piece(self._answering.send, event, more=True)
         await piece(self._answering.send, b"", more=False)
 
+    async def _note(self, answer: bytes | None) -> None:
+        """Record what the client got; where that is no whole answer (None), what was paid for on the way to it before."""
+        others = [usage for usage in self._usages[:-1] if usage is not None]
+        if answer is None and self._usages:
+            await self._record(self._hiding.answer(), others)
+        await self._record(answer, others)
+
     async def _unanswered(self, _: bytes | None) -> None:
-        await self._record(None, self._others)
+        await self._record(None, ())
 
     async def _last_stream(self, response: aiohttp.ClientResponse) -> bytes | None:
         """Pass on what the client sees of all answers but the end of the last; return them as one, None if that is not whole."""
@@ -91,11 +126,12 @@ class Conversing:
         """Pass on what the client sees of one answer, and return it whole; None if it is cut off."""
         stream, events = stream_for(self._format), EventReader()
         before, self._before = self._before, ()
-        async for chunk in chunks_of(response, before):
-            stream.feed(chunk)
-            for event in events.feed(chunk):
-                for seen in self._seen(event):
-                    await piece(self._answering.send, seen, more=True)
+        with self._reaching():
+            async for chunk in chunks_of(response, before):
+                stream.feed(chunk)
+                for event in events.feed(chunk):
+                    for seen in self._seen(event):
+                        await piece(self._answering.send, seen, more=True)
         stream.end()
         if stream.broken and stream.broken != CUT_OFF:
             self._held = self._hiding.end()
@@ -111,53 +147,66 @@ class Conversing:
     def _is_read(self, answer: bytes) -> bool:
         """Return whether a whole answer could be read; from then on it is one of those that make up what the client sees."""
         try:
-            decode_response(answer)
+            usage = decode_response(answer).usage
             calls_in(answer, self._format)
             self._hiding.whole(answer)
         except _ODD:
             return False
+        self._usages.append(usage)
         return True
 
     async def _whole(self) -> None:
-        response = self._response
-        assert response is not None
-        first = response
-        for left in reversed(range(MOST_ROUNDS)):
-            try:
-                answer = await response.read()
-            except BaseException:
-                await unfinished(response, self._unanswered)
-                raise
-            if not self._is_read(answer):
-                await self._record(None, self._others)
-                first = response
-                break
-            following = await self._followed(answer, left)
-            if following is None:
-                answer = self._hiding.answer()
-                await self._record(answer, self._others)
-                break
-            response = following
-        await self._start(first, length=len(answer))
+        first = self._response
+        try:
+            odd = await self._read(first)
+        except Refused:
+            await self._note(None)
+            raise
+        except BaseException:
+            await unfinished(self._response, self._unanswered)
+            raise
+        answer = self._hiding.answer() if odd is None else odd
+        await self._note(answer if odd is None else None)
+        await self._start(first if odd is None else self._response, length=len(answer))
         await piece(self._answering.send, answer, more=False)
 
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
+        """Read all answers; return what came instead of the last if that is no answer, None if it is."""
+        for left in reversed(range(MOST_ROUNDS)):
+            with self._reaching():
+                answer = await response.read()
+            if not self._is_read(answer):
+                return answer
+            following = await self._followed(answer, left)
+            if following is None:
+                break
+            response = following
+        return None
+
     async def _followed(self, answer: bytes, left: int) -> aiohttp.ClientResponse | None:
-        """Return the response that goes on from what an answer recalled; None if it did not, or may not any more."""
+        """Return the response that goes on from what an answer recalled, or raise Refused; None if it did not, or may not any more."""
         if not self._hiding.is_waiting() or not left:
             return None
         calls = calls_in(answer, self._format)
         self._body = extended(self._body, answer, calls, await self._recall(calls), self._format)
-        response = await self._ask(self._body)
-        if response.status >= 400:
-            response.release()
-            return None
-        assert self._response is not None
+        with self._reaching():
+            response = await self._ask(self._body)
+            if response.status >= 400:
+                raise _NotFollowed(response, await peeked(response))
         self._response.release()
         self._response = response
-        usage = decode_response(answer).usage
-        self._others += [usage] if usage else []
         self._hiding.again()
         return response
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Raise Refused if the provider goes away behind a recall: a client may have seen a beginning, and is told."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError) as error:
+            if not self._usages:
+                raise
+            raise Refused(502, f"the provider could not be reached: {type(error).__name__}") from error
 
     async def _start(self, response: aiohttp.ClientResponse, *, length: int | None) -> None:
         headers = [(name, value) for name, value in returned(response) if name != b"content-length"]
@@ -166,3 +215,15 @@ class Conversing:
         await self._answering.send(
             {"type": "http.response.start", "status": response.status, "headers": headers}
         )
+
+
+def _error_in(refused: Refused, format: Format) -> dict[str, Any]:
+    """Return what an error says, in the words of a format; a provider may refuse in none."""
+    is_anthropic = format == "anthropic"
+    with suppress(*_ODD):
+        told: dict[str, Any] = msgspec.json.decode(refused.body(anthropic=is_anthropic))["error"]
+        if told.get("message"):
+            return told
+    ours = Refused(refused.status, refused.said).body(anthropic=is_anthropic)
+    error: dict[str, Any] = msgspec.json.decode(ours)["error"]
+    return error

@@ -25,7 +25,9 @@ _BILLING = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
 GROUP = "prompt_cache_key="
 """How a hint begins that names what many conversations may share: it keeps apart, but joins none."""
 
-Kind = Literal["same", "fork"]
+Kind = Literal["fork", "back", "same"]
+_NEARNESS: tuple[Kind, ...] = ("fork", "back", "same")
+"""Of matches of one length the one that comes last here is the conversation itself."""
 
 
 class Match(Struct, frozen=True, kw_only=True):
@@ -33,7 +35,8 @@ class Match(Struct, frozen=True, kw_only=True):
 
     session: str
     kind: Kind
-    """`same`: the list goes on where the session is, or its client went back; `fork`: another conversation left it there."""
+    """`same`: the list goes on where the session is; `back`: its client says that it is the same session, which has gone on
+    since; `fork`: another conversation left it there."""
     length: int
     """How many of the list's messages it has."""
 
@@ -93,7 +96,7 @@ class Finding:
             match = _best(self._trails.follow(sought.tenant, asked), places, sought)
             if match is not None:
                 # One that left another may have been asked before, in vain.
-                if match.kind == "same":
+                if match.kind != "fork":
                     return match
                 return self._asked_again(sought) or self._compacted(sought, match) or match
         return self._asked_again(sought) or self._continued(sought)
@@ -121,7 +124,8 @@ class Finding:
         lines = Counter(
             (not _is_apart(found, sought), found.session)
             for found in self._trails.follow(sought.tenant, sought.lines)
-            if found.newest
+            # A client may go on for a while before it uses the summary; one that tells a name is believed.
+            if found.newest or (_is_named(sought) and found.hint == sought.noted)
         )
         best = max(
             (each for each in lines if lines[each] >= _LINES),
@@ -140,9 +144,11 @@ class Finding:
 
     def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation, for the one it has the same word for."""
-        if not sought.hint or sought.hint.startswith(GROUP):
+        if not _is_named(sought):
             return
-        of = [each for each in self._trails.follow(sought.tenant, [named(sought.hint)]) if each.newest]
+        known = self._trails.follow(sought.tenant, [named(sought.hint)])
+        # An answer that broke off leaves the name behind, and the session has it all the same.
+        of = [each for each in known if each.newest] or known
         if len(of) == 1:
             keys = (named(sought.hint), *lines)
             self._trails.leave(Trail(tenant=sought.tenant, session=of[0].session, keys=keys, hint=of[0].hint))
@@ -154,7 +160,7 @@ def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -
         (
             not _is_apart(each, sought),
             places[each.key],
-            kind == "same",
+            _NEARNESS.index(kind),
             each.hint == sought.noted,
             each.session,
             kind,
@@ -174,6 +180,11 @@ def _is_apart(found: Followed, sought: Sought) -> bool:
     return bool(hint and sought.hint) and hint != sought.hint
 
 
+def _is_named(sought: Sought) -> bool:
+    """Return whether the client has a word for this one conversation."""
+    return bool(sought.hint) and not sought.hint.startswith(GROUP)
+
+
 def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
     """Return what a session with the first `length` messages of the list is to it; None if it is no use.
 
@@ -182,11 +193,13 @@ def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
     """
     guise, _, hint = found.hint.partition(" ")
     apart = _is_apart(found, sought)
-    same_words = bool(hint) and hint == sought.hint and not hint.startswith(GROUP)
+    same_words = _is_named(sought) and hint == sought.hint
     if length < _TELLING and (apart or guise != sought.guise):
         return None
     if apart:
         return "fork"
     if length < _TELLING and not same_words and length == len(sought.keys):
         return None
-    return "same" if found.newest or same_words else "fork"
+    if found.newest:
+        return "same"
+    return "back" if same_words else "fork"

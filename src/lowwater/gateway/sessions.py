@@ -11,7 +11,11 @@ from msgspec.structs import replace
 from lowwater.gateway.finding import Finding, Match, Sought
 from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options
+from lowwater.gateway.remembering import chain_of
+from lowwater.ingest.likeness import likeness
+from lowwater.ingest.reconcile import branch_of
 from lowwater.ports import Clock, Sink, Store
+from lowwater.values.ledger import Ledger
 from lowwater.values.settings import Settings
 from lowwater.values.stored import About
 from lowwater.wiring.clock import SystemClock
@@ -52,24 +56,22 @@ class Sessions:
 
     def session_for(self, sought: Sought, *, model: str, base_url: str) -> Belongs:
         """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none."""
-        match = self._finding.find(sought)
+        key = (sought.tenant, model, base_url)
+        match = self._found(sought, key)
         is_begun = match is None or match.kind != "same"
         name = self._begun(match, sought) if match is None or is_begun else match.session
-        session = self._opened(
-            name, (sought.tenant, model, base_url), source=_source(sought) if is_begun else ""
-        )
+        session = self._opened(name, key, source=_source(sought) if is_begun else "")
         if session.route.model != model or session.route.base_url != base_url:
             session.use(model, base_url=base_url)
         return Belongs(session=session, is_begun=is_begun)
 
     def known(self, sought: Sought, *, model: str, base_url: str) -> Session | None:
         """Return the session that has the beginning of a list and goes on with it, as all replicas left it; None if none has."""
-        match = self._finding.find(sought)
+        key = (sought.tenant, model, base_url)
+        match = self._found(sought, key)
         if match is None or match.kind != "same":
             return None
-        session = self._opened(match.session, (sought.tenant, model, base_url))
-        session.refresh()
-        return session
+        return self._refreshed(match.session, key)
 
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
@@ -78,6 +80,24 @@ class Sessions:
     def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation."""
         self._finding.leave_summary(sought, lines)
+
+    def _found(self, sought: Sought, key: _Key) -> Match | None:
+        """Return the session that has the beginning of a list, and whether it is the same: of several branches it is one's own.
+
+        A client that goes back leaves what it takes back. If a list that was taken back goes on after all, two branches
+        run at the same time, and would undo each other turn by turn in one session.
+        """
+        match = self._finding.find(sought)
+        if match is None or match.kind != "back":
+            return match
+        holds = _holds(self._refreshed(match.session, key).ledger, sought.keys[: match.length])
+        return replace(match, kind="same" if holds else "fork")
+
+    def _refreshed(self, name: str, key: _Key) -> Session:
+        """Return a session as all replicas left it."""
+        session = self._opened(name, key)
+        session.refresh()
+        return session
 
     def _begun(self, match: Match | None, sought: Sought) -> str:
         """Return the name of a new session; one that left another has all that the other had until then, and more."""
@@ -133,6 +153,16 @@ def with_hygiene(settings: Settings) -> Settings:
     """
     compression = replace(settings.compression, hygiene=True, split=False, summary_model=None)
     return replace(settings, compression=compression)
+
+
+def _holds(ledger: Ledger, keys: Sequence[bytes]) -> bool:
+    """Return whether a session goes on from a list with these keys, and did not take it back."""
+    numbers = branch_of(ledger)[: len(keys)]
+    if len(numbers) < len(keys):
+        return False
+    # At once: where they lie elsewhere, each look is a journey.
+    came = ledger.messages[: numbers[-1]]
+    return chain_of([likeness(came[number - 1].message) for number in numbers])[-1] == keys[-1]
 
 
 def _source(sought: Sought) -> str:

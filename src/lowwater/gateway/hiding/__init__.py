@@ -1,7 +1,7 @@
 """Answers as a client sees them that knows nothing of recall: several of the provider's become one."""
 
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from lowwater.gateway.hiding.anthropic import AnthropicHiding
 from lowwater.gateway.hiding.chat import ChatHiding
@@ -30,6 +30,10 @@ class Hiding(Protocol):
 
     def end(self) -> list[bytes]:
         """Return what was held back: the end of a stream."""
+        ...
+
+    def broken_off(self, error: dict[str, Any]) -> list[bytes]:
+        """Return the end of a stream that cannot go on: what the provider says went wrong, so that its client raises it."""
         ...
 
     def answer(self) -> bytes:

@@ -69,6 +69,10 @@ class AnthropicHiding:
             told += _pass(event)
         return told
 
+    def broken_off(self, error: dict[str, Any]) -> list[bytes]:
+        """Return the event of an error; nothing comes behind it."""
+        return _pass({"type": "error", "error": error})
+
     def answer(self) -> bytes:
         """Return the messages as one: the content of all, and everything else of the last."""
         content = [block for whole in self._wholes for block in whole["content"]]

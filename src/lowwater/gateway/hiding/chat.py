@@ -72,6 +72,10 @@ class ChatHiding:
             told += _pass(chunk)
         return [*told, b"data: [DONE]\n\n"]
 
+    def broken_off(self, error: dict[str, Any]) -> list[bytes]:
+        """Return the chunk of an error; the stream is not done, and does not say so."""
+        return _pass({"error": error})
+
     def answer(self) -> bytes:
         """Return the completions as one: the texts of all, and everything else of the last."""
         first, last = self._wholes[0], self._wholes[-1]

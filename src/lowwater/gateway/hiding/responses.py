@@ -71,6 +71,16 @@ class ResponsesHiding:
             told += self._pass(event | {"response": self._together(event.get("response") or {})})
         return told
 
+    def broken_off(self, error: dict[str, Any]) -> list[bytes]:
+        """Return the error, which OpenAI's clients raise, and behind it the response that failed, which Codex reads."""
+        said = {
+            "code": error.get("code") or error.get("type") or "server_error",
+            "message": error.get("message"),
+        }
+        failed = self._together(self._first) | {"status": "failed", "error": said}
+        event = said | {"type": "error", "param": error.get("param"), "error": error}
+        return self._pass(event) + self._pass({"type": "response.failed", "response": failed})
+
     def answer(self) -> bytes:
         """Return the responses as one."""
         return msgspec.json.encode(self._together(self._last))
