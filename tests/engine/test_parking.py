@@ -85,7 +85,7 @@ def test_over_a_warm_cache_it_is_published_once_the_rent_has_reached_what_is_lef
     talk.until_compacted()
     event = talk.sink.compactions[before]
     assert (event.because.code, event.summarizer, talk.asked) == ("rent-paid", "model", 1)
-    assert event.cost == 0, "it was billed when it was written"
+    assert event.cost == cost_of(SPENT, load_registry().find(MODEL)), "its bill has what was written ahead"
 
 
 def test_a_cold_call_publishes_it() -> None:
@@ -108,6 +108,7 @@ def test_what_a_parked_summary_cost_is_billed_when_it_is_written() -> None:
     assert (before.summary_cost, after.summary_cost) == (0, cost)
     talk.until_compacted()
     assert talk.session.status().totals.summary_cost == cost, "and not again when it is published"
+    assert sum(event.cost or 0 for event in talk.sink.compactions) == cost, "as the events tell"
 
 
 def test_by_hand_it_is_used_where_it_is_what_would_be_asked_for() -> None:
@@ -191,7 +192,7 @@ def test_the_invariants_hold_when_every_pause_is_used_for_parking(policy: str) -
     summaries = [event for event in talk.sink.compactions if event.mode == "summary"]
     assert summaries
     assert {event.summarizer for event in summaries} == {"model"}
-    assert {event.cost for event in summaries} == {0}, "each was written before it was needed"
+    assert {event.cost for event in summaries} == {cost_of(SPENT, load_registry().find(MODEL))}, "each once"
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_a_question_for_a_summary_beside_a_result_is_no_part_of_the_conversation
     summary = SUMMARY.partition("<summary>")[2].removesuffix("</summary>")
     asked(through, [{"role": "user", "content": f"This session is being continued.\n{summary}"}])
     (session,) = through.store.sessions()
-    # The first question, its answer and the result; then the summary and its answer.
-    assert (session.turns, session.messages) == (2, 5)
+    # The first question, its answer and the result; then the summary and its answer. What wrote it is billed.
+    assert (session.turns, session.messages) == (3, 5)
 
 
 def test_a_conversation_goes_on_after_a_summary_that_its_client_did_not_use(start: Starting) -> None:
@@ -64,7 +64,7 @@ def test_a_conversation_goes_on_after_a_summary_that_its_client_did_not_use(star
     asked(through, [*messages, {"role": "user", "content": [result, {"type": "text", "text": QUESTION}]}])
     asked(through, [*messages, {"role": "user", "content": [result]}])
     (session,) = through.store.sessions()
-    assert (session.turns, session.messages) == (2, 4)
+    assert (session.turns, session.messages) == (3, 4)
 
 
 def test_a_summary_may_stand_behind_what_the_user_said(start: Starting) -> None:
@@ -87,7 +87,7 @@ def test_a_summary_may_stand_behind_what_the_user_said(start: Starting) -> None:
         if listed is items:
             items = [*items, *answer.json()["output"]]
     (session,) = through.store.sessions()
-    assert session.turns == 2
+    assert session.turns == 3
 
 
 @pytest.mark.parametrize(

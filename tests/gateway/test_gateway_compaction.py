@@ -212,8 +212,8 @@ def test_a_clients_own_compaction_is_not_disturbed_and_what_follows_goes_on(star
     through.post(asked | {"messages": shorter})
     assert through.provider.requests[-1].body["messages"] == shorter
     (session,) = through.store.sessions()
-    # Eleven of the work, the shorter list and its answer; the question was never part of the conversation.
-    assert (session.turns, session.messages) == (6, 13)
+    # Eleven of the work, the shorter list and its answer; the question was never part of the conversation, but was billed.
+    assert (session.turns, session.messages) == (7, 13)
 
 
 def test_another_tenant_with_the_same_summary_does_not_go_on(start: Starting) -> None:

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import httpx2
 import pytest
 
-from lowwater.testing.provider import Hang, Say, Seen
+from lowwater.cli.sessions.costs import costs_of
+from lowwater.testing.provider import Answer, CutOff, Fail, Hang, Refuse, Say, Seen
+from lowwater.values.events import Compaction
+from lowwater.values.message import Format
 from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import MODEL, Starting, Through
 
@@ -17,24 +21,45 @@ SUMMARY = "## Goal\nMend the reader.\n## Constraints & Preferences\nLeave the le
 
 def is_summary(seen: Seen) -> bool:
     """Return whether a request asks for a summary."""
-    last = seen.body["messages"][-1]["content"]
+    last = seen.body["input" if "input" in seen.body else "messages"][-1]["content"]
     text = last if isinstance(last, str) else "".join(block.get("text", "") for block in last)
     return "summar" in text.lower()
 
 
-def talking(through: Through, turns: int, key: str = "sk-one") -> list[Any]:
+MODELS: dict[Format, str] = {
+    "anthropic": MODEL,
+    "openai_chat": "gpt-4.1",
+    "openai_responses": "gpt-4.1",
+}
+EVERY = pytest.mark.parametrize("format", MODELS)
+
+
+def talking(through: Through, turns: int, key: str = "sk-one", format: Format = "anthropic") -> list[Any]:
     messages: list[Any] = [{"role": "user", "content": "Let us talk. " + TALK * 10}]
     for turn in range(turns):
-        answer = through.post(
-            {"model": MODEL, "max_tokens": 900, "system": "You talk.", "messages": messages, "stream": True},
-            x_api_key=key,
-        )
+        answer = post(through, messages, format, key)
         assert answer.status_code == 200, answer.text
         messages += [
             {"role": "assistant", "content": f"answer {turn} " + TALK * 10},
             {"role": "user", "content": f"turn {turn} " + TALK * 10},
         ]
     return messages
+
+
+def post(through: Through, messages: list[Any], format: Format, key: str) -> httpx2.Response:
+    """Send a conversation as the clients of a format do."""
+    body: dict[str, Any] = {"model": MODELS[format], "stream": True}
+    match format:
+        case "anthropic":
+            body |= {"max_tokens": 900, "system": "You talk.", "messages": messages}
+            return through.post(body, x_api_key=key)
+        case "openai_chat":
+            body |= {"messages": [{"role": "system", "content": "You talk."}, *messages]}
+            body |= {"stream_options": {"include_usage": True}}
+            return through.post(body, "/v1/chat/completions", authorization=f"Bearer {key}", x_api_key="")
+        case "openai_responses":
+            body |= {"instructions": "You talk.", "input": messages, "store": False}
+            return through.post(body, "/v1/responses", authorization=f"Bearer {key}", x_api_key="")
 
 
 def talks(seen: Seen) -> Say:
@@ -50,26 +75,45 @@ def test_nobody_is_asked_for_a_summary_unless_the_operator_wants_it(start: Start
 
 
 @pytest.mark.moves_prefix(reason="a parked summary is published")
-def test_a_summary_is_parked_on_the_clients_key_and_published_later(start: Starting) -> None:
+@EVERY
+def test_a_summary_is_parked_on_the_clients_key_and_published_later(start: Starting, format: Format) -> None:
     through = start(talks, settings=CEILING, summaries=True)
-    talking(through, 30)
+    talking(through, 30, format=format)
     asked = [seen for seen in through.provider.requests if is_summary(seen)]
     assert asked
+    assert {seen.path for seen in asked} == {seen.path for seen in through.provider.requests}
     assert through.provider.refusals == ()
     (account,) = through.store.accounts()
-    events = [event for event in account.events if type(event).__name__ == "Compaction"]
-    assert any(getattr(event, "summarizer", "") == MODEL for event in events)
+    events = [event for event in account.events if isinstance(event, Compaction)]
+    written = [event for event in events if event.summarizer == MODELS[format]]
+    assert written
+    assert costs_of(account).summaries, "and the bill shows it"
     assert account.session.turns == 30
     last = through.provider.requests[-1]
     assert b"Mend the reader." in last.raw
 
 
+FAILING: dict[str, Answer] = {
+    "hangs": Hang(),
+    "refuses": Refuse(),
+    "writes nothing before its length is used up": CutOff(""),
+    "is busy": Fail(503, "server_error", "busy", retry_after=0),
+}
+
+
 @pytest.mark.moves_prefix(reason="what no longer fits is made to fit without a model")
-def test_a_summarizer_that_hangs_holds_nobody_up(start: Starting) -> None:
+@pytest.mark.parametrize(
+    ("format", "failure"),
+    [("anthropic", "hangs"), *(("openai_responses", failure) for failure in FAILING)],
+)
+def test_a_summarizer_that_fails_holds_nobody_up(start: Starting, format: Format, failure: str) -> None:
     through = start(
-        lambda seen: Hang() if is_summary(seen) else talks(seen), settings=CEILING, summaries=True
+        lambda seen: FAILING[failure] if is_summary(seen) else talks(seen),
+        settings=CEILING,
+        summaries=True,
+        summary_seconds=0.2,
     )
-    talking(through, 30)
+    talking(through, 30, format=format)
     assert any(is_summary(seen) for seen in through.provider.requests)
     (session,) = through.store.sessions()
     assert session.turns == 30

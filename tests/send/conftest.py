@@ -6,33 +6,82 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+import httpx2
 import pytest
 
+from lowwater.send import ModelSummarizer
+from lowwater.send.endpoint import endpoint_for
+from lowwater.testing.provider import Provider
 from lowwater.testing.sessions import generate_session
 from lowwater.values.message import Format, Message
 from lowwater.values.summaries import Riding, SummaryRequest
-from lowwater.wire.formats import decode_messages
+from lowwater.wire.formats import decode_messages, encode_messages, list_field
 
 SESSION = generate_session("coding", seed=5, target_tokens=8_000)
-MODELS: dict[Format, str] = {"anthropic": "claude-sonnet-4-5", "openai_chat": "gpt-4.1"}
+MODELS: dict[Format, str] = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai_chat": "gpt-4.1",
+    "openai_responses": "gpt-5.2",
+}
 
 
 def raws_of(format: Format) -> list[bytes]:
     """The beginning of the session as it is sent; there is no thinking in it that somebody else signed."""
+    if format == "openai_responses":
+        return encode_messages(SESSION.messages, format)[:16]
     raws = SESSION.as_anthropic().messages if format == "anthropic" else SESSION.as_openai_chat()
     return list(raws)[:16]
 
 
+def base_url(provider: Provider, format: Format) -> str:
+    """The provider's URL, as the format's clients take it."""
+    return provider.anthropic_base_url if format == "anthropic" else provider.openai_base_url
+
+
 def body_of(raws: Sequence[bytes], format: Format, **others: object) -> bytes:
     """A request as a client sends it: with blanks and escapes of its own, and the limit before the messages."""
-    body: dict[str, object] = {"model": MODELS[format], "max_tokens": 4_000, "stream": True}
+    limit = "max_output_tokens" if format == "openai_responses" else "max_tokens"
+    body: dict[str, object] = {"model": MODELS[format], limit: 4_000, "stream": True}
+    if format == "openai_responses":
+        body |= {"instructions": "Bé brief.\u2028", "prompt_cache_key": "mine", "store": False}
     if format == "anthropic":
         body["system"] = [
             {"type": "text", "text": "Bé brief.\u2028", "cache_control": {"type": "ephemeral"}},
         ]
     body["tools"] = json.loads(SESSION.tools_json(format))
-    body["messages"] = [json.loads(raw) for raw in raws]
+    body[list_field(format)] = [json.loads(raw) for raw in raws]
     return json.dumps({**body, "temperature": 1.0, **others}, indent=1).encode()
+
+
+def summarizer_at(provider: Provider, format: Format) -> ModelSummarizer:
+    """One that asks the provider in this format."""
+    return ModelSummarizer(
+        model=MODELS[format], base_url=base_url(provider, format), api_key="k", format=format, timeout=20
+    )
+
+
+def send(provider: Provider, body: bytes, format: Format) -> httpx2.Response:
+    """Send a request as it is; it is answered."""
+    endpoint = endpoint_for(MODELS[format], base_url=base_url(provider, format), api_key="k", format=format)
+    with httpx2.Client() as client:
+        answer = client.post(endpoint.url, content=body, headers=dict(endpoint.headers))
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def ending_with(role: str, format: Format) -> list[bytes]:
+    """The session as far as somebody says something last."""
+    raws = raws_of(format)
+    while decode_messages(raws, format)[-1].role != role:
+        raws.pop()
+    return raws
+
+
+def beginning(format: Format) -> list[bytes]:
+    """What the user says first."""
+    raws = raws_of(format)
+    said = [message.role for message in decode_messages(raws, format)]
+    return raws[: said.index("user") + 1]
 
 
 def request_of(

@@ -17,8 +17,9 @@ from lowwater.values.message import Format
         ("deepseek-v4", "https://api.deepseek.com/anthropic", "anthropic"),
         ("claude-opus-5-5", "https://api.anthropic.com", "anthropic"),
         ("any", "http://localhost/v1/messages", "anthropic"),
+        ("any", "http://localhost/v1/responses", "openai_responses"),
     ],
-    ids=["claude", "gpt", "router", "compatible", "path", "host", "whole path"],
+    ids=["claude", "gpt", "router", "compatible", "path", "host", "whole path", "whole path of responses"],
 )
 def test_the_format_is_told_from_the_url_or_else_the_model(model: str, base_url: str, format: Format) -> None:
     assert format_of(model, base_url) == format
@@ -29,6 +30,9 @@ def test_the_format_is_told_from_the_url_or_else_the_model(model: str, base_url:
     [
         ("", "anthropic", "https://api.anthropic.com/v1/messages"),
         ("", "openai_chat", "https://api.openai.com/v1/chat/completions"),
+        ("", "openai_responses", "https://api.openai.com/v1/responses"),
+        ("http://here:1/v1/", "openai_responses", "http://here:1/v1/responses"),
+        ("http://here:1/v1/responses", "openai_responses", "http://here:1/v1/responses"),
         ("http://here:1/", "anthropic", "http://here:1/v1/messages"),
         ("http://here:1/v1/", "anthropic", "http://here:1/v1/messages"),
         ("http://here:1/v1/messages", "anthropic", "http://here:1/v1/messages"),
@@ -49,7 +53,11 @@ def test_the_environments_key_goes_to_the_provider_only(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("format", "name", "value"),
-    [("anthropic", "x-api-key", "sk-1"), ("openai_chat", "authorization", "Bearer sk-1")],
+    [
+        ("anthropic", "x-api-key", "sk-1"),
+        ("openai_chat", "authorization", "Bearer sk-1"),
+        ("openai_responses", "authorization", "Bearer sk-1"),
+    ],
 )
 def test_each_provider_gets_the_key_its_way(format: Format, name: str, value: str) -> None:
     endpoint = endpoint_for("m", base_url="http://here", api_key="sk-1", format=format)

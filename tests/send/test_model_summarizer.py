@@ -49,7 +49,7 @@ def awaited(request: SummaryRequest, **options: Any) -> Written:
 
 
 BOTH_COLOURS = pytest.mark.parametrize("ask", [blocking, awaited], ids=["sync", "async"])
-BOTH_FORMATS = pytest.mark.parametrize("format", ["anthropic", "openai_chat"])
+ALL_FORMATS = pytest.mark.parametrize("format", MODELS)
 
 
 def options_for(url: str, format: Format = "openai_chat", **others: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def failing(ask: Ask, options: dict[str, Any]) -> tuple[SummaryFailed, float]:
 
 
 @BOTH_COLOURS
-@BOTH_FORMATS
+@ALL_FORMATS
 def test_a_summary_comes_with_its_usage(ask: Ask, format: Format) -> None:
     with Provider(default=Say(GOOD)) as provider:
         written = ask(request_of(format), **options_for(provider.anthropic_base_url, format))
@@ -99,7 +99,7 @@ ANSWERS: dict[str, tuple[Answer, str, str]] = {
 
 
 @BOTH_COLOURS
-@BOTH_FORMATS
+@ALL_FORMATS
 @pytest.mark.parametrize("failure", ANSWERS)
 def test_a_provider_that_does_not_write_one_is_asked_once(ask: Ask, format: Format, failure: str) -> None:
     answer, says, kind = ANSWERS[failure]
@@ -130,25 +130,27 @@ def test_one_that_stays_busy_is_given_up(ask: Ask) -> None:
 
 
 @BOTH_COLOURS
-@BOTH_FORMATS
+@ALL_FORMATS
 def test_what_its_length_ended_is_cut_off(ask: Ask, format: Format) -> None:
     with Provider(default=CutOff("## Goal\n- Make the")) as provider:
         assert ask(request_of(format), **options_for(provider.anthropic_base_url, format)).cut_off
 
 
 @BOTH_COLOURS
-def test_thinking_before_it_does_not_matter(ask: Ask) -> None:
+@pytest.mark.parametrize("format", ["anthropic", "openai_responses"])
+def test_thinking_before_it_does_not_matter(ask: Ask, format: Format) -> None:
     with Provider(default=Think("hm", Say(GOOD))) as provider:
-        written = ask(request_of(), **options_for(provider.anthropic_base_url, "anthropic"))
+        written = ask(request_of(format), **options_for(provider.anthropic_base_url, format))
     assert written.text == GOOD.strip()
 
 
 @BOTH_COLOURS
+@pytest.mark.parametrize("format", ["anthropic", "openai_responses"])
 @pytest.mark.parametrize("by", ["timeout", "request"])
-def test_one_that_hangs_is_left_in_time(ask: Ask, by: str) -> None:
+def test_one_that_hangs_is_left_in_time(ask: Ask, by: str, format: Format) -> None:
     with Provider(default=Hang()) as provider:
-        options = options_for(provider.anthropic_base_url, "anthropic")
-        request = request_of()
+        options = options_for(provider.anthropic_base_url, format)
+        request = request_of(format)
         if by == "timeout":
             options["timeout"] = 0.3
         else:
@@ -165,6 +167,12 @@ RUDE: dict[str, tuple[bytes, str, str, int]] = {
     "malformed JSON": (http(b'{"choices": [{'), "cannot be read", "failed", 1),
     "a page": (http(b"<html>Bad gateway</html>"), "cannot be read", "failed", 1),
     "an error in a success": (http(b'{"error": {"message": "no"}}'), "cannot be read", "failed", 1),
+    "a response that failed": (
+        http(b'{"status": "failed", "error": {"code": "server_error", "message": "no"}, "output": []}'),
+        "not able to answer now",
+        "network",
+        1,
+    ),
     "nothing": (b"", "connection failed", "network", 3),
     "half a head": (b"HTTP/1.1 200 OK\r\ncontent-le", "connection failed", "network", 3),
     "half a body": (http(b"x" * 90)[:-30], "in the middle", "network", 1),
@@ -229,7 +237,7 @@ def test_the_key_is_sent_and_never_shown(rude: type[RudeServer]) -> None:
 
 
 @BOTH_COLOURS
-@BOTH_FORMATS
+@ALL_FORMATS
 def test_no_log_holds_the_key_or_what_was_said(
     ask: Ask, format: Format, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,11 +13,17 @@ from lowwater.testing.provider import Provider, Say, Seen
 from lowwater.testing.sessions import generate_session
 from lowwater.values.message import Format
 from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.wire.formats import encode_messages, list_field
 from lowwater.wire.reading import write_json
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.send.conftest import base_url
 
-MODELS: dict[Format, str] = {"anthropic": "claude-haiku-4-5", "openai_chat": "gpt-4.1"}
+MODELS: dict[Format, str] = {
+    "anthropic": "claude-haiku-4-5",
+    "openai_chat": "gpt-4.1",
+    "openai_responses": "gpt-5.2",
+}
 SESSION = generate_session("coding", seed=31, target_tokens=40_000)
 SYSTEM = "Be brief: say what you did, in one sentence, with “names” as they are."
 
@@ -31,6 +37,11 @@ def unsigned(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def messages_of(format: Format) -> list[Any]:
+    if format == "openai_responses":
+        items = [json.loads(raw) for raw in encode_messages(SESSION.messages, format)]
+        while items[-1].get("role") == "assistant":
+            items.pop()
+        return items
     raws = SESSION.as_anthropic().messages if format == "anthropic" else SESSION.as_openai_chat()[1:]
     messages = [unsigned(json.loads(raw)) for raw in raws]
     while messages[-1]["role"] == "assistant":
@@ -42,16 +53,18 @@ def turn(session: Session, provider: Provider, format: Format) -> None:
     """Send a request of the session as a client would, and record its answer."""
     tools = json.loads(SESSION.tools_json(format))
     prepared = session.prepare(messages_of(format), system=SYSTEM, tools=tools)
-    fields = prepared.as_anthropic() if format == "anthropic" else prepared.as_openai()
+    match format:
+        case "anthropic":
+            fields = prepared.as_anthropic() | {"max_tokens": 100}
+        case "openai_chat":
+            fields = prepared.as_openai() | {"max_tokens": 100}
+        case "openai_responses":
+            fields = prepared.as_responses() | {"max_output_tokens": 100}
     endpoint = endpoint_for(MODELS[format], base_url=base_url(provider, format), api_key="k", format=format)
-    body = write_json({"model": endpoint.model, "max_tokens": 100, **fields})
+    body = write_json({"model": endpoint.model, **fields})
     answer = httpx2.post(endpoint.url, content=body, headers=dict(endpoint.headers))
     assert answer.status_code == 200, answer.text
     session.record(answer.content)
-
-
-def base_url(provider: Provider, format: Format) -> str:
-    return provider.anthropic_base_url if format == "anthropic" else provider.openai_base_url
 
 
 def values_of(seen: Seen) -> dict[str, bytes]:
@@ -73,13 +86,14 @@ def test_the_summary_request_extends_the_request_sent_last_byte_for_byte(format:
         assert not provider.refusals
     assert done is not None
     before, after = values_of(sent), values_of(asked)
-    assert after.pop("messages").startswith(before.pop("messages").removesuffix(b"]") + b",")
-    limits = {"max_tokens", "max_completion_tokens"}
+    listed = list_field(format)
+    assert after.pop(listed).startswith(before.pop(listed).removesuffix(b"]") + b",")
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
     assert {name: before[name] for name in set(before) - limits} == {
         name: after[name] for name in set(after) - limits
     }
-    *_, answer, told = asked.body["messages"]
-    assert len(asked.body["messages"]) == len(sent.body["messages"]) + 2
+    *_, answer, told = asked.body[listed]
+    assert len(asked.body[listed]) == len(sent.body[listed]) + 2
     assert answer["role"] == "assistant"
     assert "fine" in json.dumps(answer["content"])
     assert told["role"] == "user"

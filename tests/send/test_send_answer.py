@@ -20,6 +20,31 @@ def chat(content: str | None, stop: str = "stop", message: Any = None, **others:
     return json.dumps({"choices": [{"message": told, "finish_reason": stop}], **others}).encode()
 
 
+def response(*output: Any, status: str = "completed", why: str = "", **others: Any) -> bytes:
+    items = [
+        said({"type": "output_text", "text": item}) if isinstance(item, str) else item for item in output
+    ]
+    details = {"reason": why} if why else None
+    told = {"object": "response", "status": status, "incomplete_details": details, "output": items}
+    return json.dumps({**told, **others}).encode()
+
+
+def said(part: Any) -> dict[str, Any]:
+    return {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
+
+
+def streamed(*events: dict[str, Any]) -> bytes:
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+USED = {
+    "input_tokens": 903,
+    "input_tokens_details": {"cached_tokens": 900},
+    "output_tokens": 40,
+    "total_tokens": 943,
+}
+FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "bash", "arguments": "{}"}
+REFUSAL = {"type": "refusal", "refusal": "I can't."}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
 
 
@@ -44,8 +69,10 @@ def test_openais_usage_and_model_come_with_it() -> None:
         anthropic("half a", stop="max_tokens"),
         anthropic("half a", stop="model_context_window_exceeded"),
         chat("half a", stop="length"),
+        response("half a", status="incomplete", why="max_output_tokens"),
+        response("half a", status="incomplete"),
     ],
-    ids=["Anthropic", "Anthropic's window", "OpenAI"],
+    ids=["Anthropic", "Anthropic's window", "OpenAI", "a response", "a response that does not say why"],
 )
 def test_what_its_length_ended_says_so(raw: bytes) -> None:
     assert written_in(raw, asked="m").cut_off
@@ -70,6 +97,15 @@ def test_what_its_length_ended_says_so(raw: bytes) -> None:
         (chat(None), "answered with nothing", "failed"),
         (chat("<think>hm"), "answered with nothing", "failed"),
         (chat("", stop="length"), "used up its length", "refused"),
+        (response("x", FUNCTION), "called a tool", "failed"),
+        (response("x", FUNCTION | {"type": "custom_tool_call", "input": "ls"}), "called a tool", "failed"),
+        (response(said(REFUSAL)), "declined", "refused"),
+        (response("I", status="incomplete", why="content_filter"), "declined", "refused"),
+        (response(), "answered with nothing", "failed"),
+        (response(status="queued"), "answered with nothing", "failed"),
+        (response(status="incomplete", why="max_output_tokens"), "used up its length", "refused"),
+        (response(status="failed"), "not able to answer now", "network"),
+        (response(status="cancelled"), "not able to answer now", "network"),
         (b"", "cannot be read", "failed"),
         (b"<html>502</html>", "cannot be read", "failed"),
         (b'{"choices": [', "cannot be read", "failed"),
@@ -92,6 +128,50 @@ def test_thinking_is_no_part_of_it() -> None:
     assert written_in(anthropic(thinking, "## Goal"), asked="m").text == "## Goal"
     quoted = "## Goal\n- Print <think> around it."
     assert written_in(chat(quoted), asked="m").text == quoted
+
+
+FAILURES = {
+    "server_error": ("not able to answer now", "network"),
+    "rate_limit_exceeded": ("not able to answer now", "network"),
+    "insufficient_quota": ("gives no access", "auth"),
+    "context_length_exceeded": ("longer than what the model takes", "refused"),
+    "invalid_prompt": ("refuses the request", "refused"),
+}
+
+
+@pytest.mark.parametrize("code", FAILURES)
+@pytest.mark.parametrize("form", ["whole", "streamed"])
+def test_a_response_that_failed_is_told_as_a_refusal_would_be(code: str, form: str) -> None:
+    says, kind = FAILURES[code]
+    raw = response(status="failed", error={"code": code, "message": "sk-secret"}, usage=USED)
+    if form == "streamed":
+        begun = {"type": "response.created", "response": {**json.loads(response()), "usage": None}}
+        raw = streamed(begun, {"type": "response.failed", "response": json.loads(raw)})
+    with pytest.raises(SummaryFailed, match=says) as caught:
+        written_in(raw, asked="m")
+    assert caught.value.kind == kind
+    assert "sk-secret" not in str(caught.value)
+    assert caught.value.spent == (Usage(uncached=3, cache_read=900, output=40) if form == "whole" else None)
+
+
+def test_a_responses_usage_and_model_come_with_it() -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
+    written = written_in(response(thought, "## Goal", model="gpt-5.2-2026", usage=USED), asked="gpt-5.2")
+    assert (written.text, written.model, written.cut_off) == ("## Goal", "gpt-5.2-2026", False)
+    assert written.usage == Usage(uncached=3, cache_read=900, output=40)
+
+
+def test_a_response_that_came_as_a_stream_reads_the_same() -> None:
+    whole = json.loads(response("## Goal\n- x", model="gpt", usage=USED))
+    events = streamed(
+        {"type": "response.created", "response": {**whole, "output": [], "status": "in_progress"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": whole["output"][0]},
+        {"type": "response.completed", "response": whole},
+    )
+    assert written_in(events, asked="gpt") == written_in(json.dumps(whole).encode(), asked="gpt")
+    with pytest.raises(SummaryFailed, match="in the middle") as caught:
+        written_in(events[: events.rindex(b"event:")], asked="gpt")
+    assert caught.value.kind == "network"
 
 
 @pytest.mark.parametrize(

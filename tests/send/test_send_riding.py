@@ -3,66 +3,45 @@
 import json
 from typing import Any
 
-import httpx2
 import pytest
 
 from lowwater.errors import SummaryFailed
-from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.riding import riding_body
 from lowwater.send.splice import spans_of
 from lowwater.testing.provider import Call, CallTools, Provider, Say
 from lowwater.values.message import Format
 from lowwater.values.summaries import Riding
-from lowwater.wire.formats import decode_messages
+from lowwater.wire.formats import decode_messages, encode_messages, list_field
 from lowwater.wire.reading import write_json
-from tests.send.conftest import MODELS, body_of, raws_of, request_of
+from tests.send.conftest import (
+    MODELS,
+    beginning,
+    body_of,
+    ending_with,
+    raws_of,
+    request_of,
+    send,
+    summarizer_at,
+)
 
-FORMATS: list[Format] = ["anthropic", "openai_chat"]
-BOTH = pytest.mark.parametrize("format", FORMATS)
-FREE = {"max_tokens", "max_completion_tokens", "stream", "stream_options"}
-
-
-def base_url(provider: Provider, format: Format) -> str:
-    return provider.anthropic_base_url if format == "anthropic" else provider.openai_base_url
-
-
-def summarizer_at(provider: Provider, format: Format) -> ModelSummarizer:
-    return ModelSummarizer(
-        model=MODELS[format], base_url=base_url(provider, format), api_key="k", format=format, timeout=20
-    )
+EVERY = pytest.mark.parametrize("format", MODELS)
+FREE = {"max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options"}
 
 
-def send(provider: Provider, body: bytes, format: Format) -> Any:
-    endpoint = endpoint_for(MODELS[format], base_url=base_url(provider, format), api_key="k", format=format)
-    with httpx2.Client() as client:
-        answer = client.post(endpoint.url, content=body, headers=dict(endpoint.headers))
-    assert answer.status_code == 200, answer.text
-    return answer
-
-
-def ending_with(role: str, format: Format) -> list[bytes]:
-    raws = raws_of(format)
-    while json.loads(raws[-1])["role"] != role:
-        raws.pop()
-    return raws
-
-
-def pieces(body: bytes) -> tuple[bytes, dict[str, bytes]]:
+def pieces(body: bytes, format: Format) -> tuple[bytes, dict[str, bytes]]:
     """The messages without the bracket that closes them, and the other fields, as bytes."""
     fields = {name: body[span.start : span.end] for name, span in spans_of(body).items()}
-    return fields.pop("messages").rstrip(b"]").rstrip(), fields
+    return fields.pop(list_field(format)).rstrip(b"]").rstrip(), fields
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("last", ["user", "result"])
 def test_the_prefix_of_the_summary_request_is_the_request_before_byte_for_byte(
     format: Format, last: str
 ) -> None:
-    role = "tool" if last == "result" and format == "openai_chat" else "user"
-    raws = ending_with(role, format)
-    if last == "user":
-        raws = [raw for raw in raws if b'"tool_use"' not in raw and b'"tool_result"' not in raw][:1]
+    role = "tool" if format != "anthropic" else "user"
+    raws = ending_with(role, format) if last == "result" else beginning(format)
     assert bool(decode_messages(raws, format)[-1].results) == (last == "result")
     sent = body_of(raws, format)
     with Provider([Say("ok"), Say("## Goal\n- Finish.")]) as provider:
@@ -71,7 +50,7 @@ def test_the_prefix_of_the_summary_request_is_the_request_before_byte_for_byte(
         summarizer_at(provider, format).summarize(request)
         before, after = (seen.raw for seen in provider.requests)
     assert before == sent
-    (messages, fields), (longer, others) = pieces(before), pieces(after)
+    (messages, fields), (longer, others) = pieces(before, format), pieces(after, format)
     assert longer.startswith(messages)
     assert {name: value for name, value in others.items() if name not in FREE} == {
         name: value for name, value in fields.items() if name not in FREE
@@ -80,7 +59,7 @@ def test_the_prefix_of_the_summary_request_is_the_request_before_byte_for_byte(
     added = json.loads(longer + b"]")[len(json.loads(messages + b"]")) :]
     assert [message["role"] for message in added] == ["user"]
     assert "Do not call any tool" in added[0]["content"]
-    start = before.index(b'"system"' if format == "anthropic" else b'"tools"')
+    start = before.index({"anthropic": b'"system"', "openai_chat": b'"tools"'}.get(format, b'"instructions"'))
     end = before.rindex(messages[-40:]) + 40
     assert before[start:end] in after, "tools, system and messages in one piece"
 
@@ -110,29 +89,32 @@ def test_the_provider_reads_its_cache_up_to_the_last_mark() -> None:
     assert apart.usage.cache_read == 0
 
 
-@BOTH
+@EVERY
 def test_what_came_since_is_part_of_it_as_far_as_calls_have_results(format: Format) -> None:
     raws = raws_of(format)
-    calls = next(at for at, raw in enumerate(raws) if b'"tool_use"' in raw or b'"tool_calls"' in raw)
     messages = tuple(decode_messages(raws, format))
+    at = next(at for at, message in enumerate(messages) if message.calls)
+    calls = len(encode_messages(messages[:at], format))
     sent = body_of(raws[:calls], format)
-    results = calls + 1
-    while messages[results].results:
-        results += 1
-    for since, kept in ((messages[calls : calls + 1], 0), (messages[calls:results], results - calls)):
+    end = at + 1
+    while messages[end].results:
+        end += 1
+    results = len(encode_messages(messages[:end], format))
+    for since, kept in ((messages[at : at + 1], 0), (messages[at:end], results - calls)):
         with Provider(default=Say("## Goal\n- Finish.")) as provider:
             riding = Riding(format=format, body=sent, since=since)
             summarizer_at(provider, format).summarize(request_of(format, riding=riding))
             (seen,) = provider.requests
-        assert len(seen.body["messages"]) == calls + kept + 1
-        assert [json.loads(raw) for raw in raws[: calls + kept]] == seen.body["messages"][:-1]
+        listed = seen.body[list_field(format)]
+        assert len(listed) == calls + kept + 1
+        assert [json.loads(raw) for raw in raws[: calls + kept]] == listed[:-1]
 
 
-@BOTH
+@EVERY
 def test_a_tool_call_in_the_answer_is_a_failed_summary(format: Format) -> None:
     answer = CallTools((Call("bash", {"command": "ls"}),), text="## Goal\n- Finish. " * 20)
     with Provider(default=answer) as provider:
-        riding = Riding(format=format, body=body_of(ending_with("user", format)[:1], format))
+        riding = Riding(format=format, body=body_of(beginning(format), format))
         with pytest.raises(SummaryFailed, match="called a tool") as caught:
             summarizer_at(provider, format).summarize(request_of(format, riding=riding))
     assert caught.value.kind == "failed"
@@ -198,6 +180,12 @@ LIMITS: dict[str, tuple[Format, dict[str, Any], dict[str, Any]]] = {
         {"max_tokens": None, "max_completion_tokens": 9_000},
         {"max_completion_tokens": 9_000},
     ),
+    "no less than before in a response, where thinking counts": (
+        "openai_responses",
+        {"max_output_tokens": 32_000},
+        {"max_output_tokens": 32_000},
+    ),
+    "room to think in a response": ("openai_responses", {}, {"max_output_tokens": 9_200}),
     "no options for a stream that is none": (
         "openai_chat",
         {"stream_options": {"include_usage": True}},

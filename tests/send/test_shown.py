@@ -89,8 +89,10 @@ def test_a_window_too_small_is_refused_before_anything_is_sent() -> None:
         ("", "anthropic", {"max_tokens": 1_200}),
         ("http://here/v1", "openai_chat", {"max_tokens": 1_200}),
         ("", "openai_chat", {"max_completion_tokens": 9_200}),
+        ("", "openai_responses", {"max_output_tokens": 9_200}),
+        ("https://chatgpt.com/backend-api/codex", "openai_responses", {}),
     ],
-    ids=["Anthropic", "compatible", "OpenAI, where thinking counts"],
+    ids=["Anthropic", "compatible", "OpenAI, where thinking counts", "Responses", "one that limits itself"],
 )
 def test_the_answer_is_limited_in_the_field_that_is_read(
     base_url: str, format: Format, limit: dict[str, int]
@@ -98,3 +100,11 @@ def test_the_answer_is_limited_in_the_field_that_is_read(
     endpoint = endpoint_for("m", base_url=base_url, format=format, api_key="k")
     body = json.loads(shown_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
     assert {name: value for name, value in body.items() if name.startswith("max_")} == limit
+
+
+def test_a_response_is_shown_the_same_and_nothing_is_stored() -> None:
+    endpoint = endpoint_for("m", base_url="http://here/v1", format="openai_responses")
+    body = json.loads(shown_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
+    assert list(body) == ["model", "max_output_tokens", "instructions", "input", "store"]
+    assert body["store"] is False
+    assert body["input"] == [{"role": "user", "content": told(request_of())}]

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 from lowwater.economics.bill import cost_of
 from lowwater.economics.purchase import price_of
 from lowwater.engine.billing import cost_of_answer
-from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
+from lowwater.engine.caching import laid_out, lifetime_of, marks_of, removed_from, warmth_of
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Call, State
 from lowwater.values.events import Compaction
-from lowwater.values.model import TOKENS_PER_PRICE
+from lowwater.values.model import TOKENS_PER_PRICE, Model
 from lowwater.values.response import Response
 from lowwater.values.turn_record import TurnRecord
 from lowwater.values.usage import Usage
@@ -31,16 +31,35 @@ def turn_record(state: State, response: Response, at: float) -> TurnRecord:
     )
 
 
+def beside_record(state: State, response: Response, at: float) -> TurnRecord:
+    """Return the record of a call that a session does not know of: it carried what the view shows."""
+    cost, removed = cost_of_answer(replace(state, call=None), response), removed_from(state)
+    more = _carrying(response.usage, removed, state.model, at)
+    return TurnRecord(
+        at=at,
+        model=state.model.name,
+        usage=response.usage,
+        cost=cost,
+        untouched=None if cost is None or more is None else cost + more,
+        removed=removed,
+    )
+
+
 def _untouched(call: Call, used: Usage | None, cost: int | None) -> int | None:
     """Return what a call would have cost had nothing ever been compacted.
 
     That is without what was bought for it, and with what earlier calls went without carried along.
     """
-    if used is None or cost is None or call.bought is None:
+    more = _carrying(used, call.removed_before, call.model, call.at)
+    return None if more is None or cost is None or call.bought is None else cost - call.bought + more
+
+
+def _carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:
+    """Return what a call would have cost more with so many tokens more in its prompt."""
+    if used is None:
         return None
-    own = cost_of(used, call.model, call.at)
-    whole = cost_of(_with(used, call.removed_before), call.model, call.at)
-    return None if own is None or whole is None else cost - call.bought + whole - own
+    own, whole = cost_of(used, model, at), cost_of(_with(used, removed), model, at)
+    return None if own is None or whole is None else whole - own
 
 
 def priced(event: Compaction, state: State, setup: Setup) -> Compaction:

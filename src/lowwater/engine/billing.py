@@ -14,6 +14,11 @@ _PRICED = frozenset({"listed", "resold"})
 """How a model is found whose prices are its own."""
 
 
+def both(one: int | None, other: int | None) -> int | None:
+    """Return two costs together."""
+    return None if one is None or other is None else one + other
+
+
 def cost_of_answer(state: State, response: Response) -> int | None:
     """Return what the request under way cost, with the calls the provider made beside it."""
     if response.usage is None or response.prompt <= 0 or not response.list_price:

@@ -77,8 +77,7 @@ def calling(state: State, setup: Setup, at: float) -> State:
     """Return the session with a call under way."""
     laid = laid_out(state, setup)
     expected = expected_usage(state.belief, laid.layout, state.model, at)
-    view = state.ledger.view
-    removed = scaled(view.whole - view.tokens, state.scale)
+    removed = removed_from(state)
     call = Call(
         at=at,
         layout=laid.layout,
@@ -92,6 +91,12 @@ def calling(state: State, setup: Setup, at: float) -> State:
         decision=state.decision.because.code if state.decision else "",
     )
     return replace(state, laid=laid, call=call)
+
+
+def removed_from(state: State) -> int:
+    """Return how many of the model's tokens compactions keep out of a prompt that shows the view."""
+    view = state.ledger.view
+    return scaled(view.whole - view.tokens, state.scale)
 
 
 def answered(state: State, response: Response) -> State:

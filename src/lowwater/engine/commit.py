@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
 from lowwater.engine.accounting import priced
-from lowwater.engine.billing import cost_of_summaries
+from lowwater.engine.billing import both, cost_of_summaries
 from lowwater.engine.ladder import Standing
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.setup import Setup
@@ -66,8 +66,12 @@ def commit(
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
         given_up = Reason(code="not-smaller", facts=facts)
         skip = Skip(at=now.at, because=given_up, prompt=now.prompt, rejected=result.rejected)
+        state = replace(state, ahead=both(state.ahead, event.cost))
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
     event = priced(event, state, setup)
+    bought = _more(state.bought, event)
+    # What was written ahead was paid then and made nothing dearer now; the bill of what it came to has it all the same.
+    event = replace(event, cost=both(event.cost, state.ahead))
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
     )
@@ -82,7 +86,8 @@ def commit(
         ledger=ledger,
         past=after_compaction(now, decision, prompt=event.after),
         totals=totals_after(state.totals, event, summaries=result.summaries),
-        bought=_more(state.bought, event),
+        bought=bought,
+        ahead=0,
         last=event,
         noted=outcome.noted,
         unbound=outcome.unbound,

@@ -15,7 +15,7 @@ _MEMORY = 0.2
 def learn(state: State, response: Response) -> State:
     """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
     state = replace(state, past=after_turn(state.past))
-    state = replace(state, totals=_totals_after(state, response))
+    state = replace(state, totals=totals_with(state, response))
     call = state.call
     if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
         return state
@@ -36,7 +36,7 @@ def _with_growth(state: State, prompt: int) -> State:
     return replace(state, growth=(1 - weight) * state.growth + weight * grown, growths=state.growths + 1)
 
 
-def _totals_after(state: State, response: Response) -> Totals:
+def totals_with(state: State, response: Response) -> Totals:
     """Return the totals after an answer: every call that was billed counts, those the provider made beside it too."""
     totals, used = state.totals, together(response.calls)
     return replace(

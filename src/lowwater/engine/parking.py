@@ -14,7 +14,7 @@ from lowwater.decide.cool_down import cool_down_left
 from lowwater.decide.outcome import after_failure, after_summary
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
-from lowwater.engine.billing import cost_of_summaries
+from lowwater.engine.billing import both, cost_of_summaries
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.on_sale import put_on_sale
 from lowwater.engine.parked import Parked
@@ -95,6 +95,7 @@ def settle(state: State, parking: Parking) -> State:
         past=past,
         standing=state.standing.at(parking.at).after(low=parking.low, now=parking.at),
         totals=state.totals.paid(parking.cost, for_summaries=True),
+        ahead=both(state.ahead, parking.cost),
     )
     # Something new is on sale: the next turn has to look.
     return state if parked is None else drop_stale(replace(state, parked=parked, rest=None))

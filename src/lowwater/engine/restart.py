@@ -42,6 +42,7 @@ def reset(state: State, setup: Setup, at: float) -> State:
         past=Past(),
         standing=Standing(),
         totals=Totals(),
+        ahead=0,
         warned=frozenset(),
         growth=0.0,
         growths=0,

@@ -122,6 +122,8 @@ class State(Struct, frozen=True, kw_only=True):
     """What the last call was expected to read and write, beside what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
+    ahead: int | None = 0
+    """Nano-dollars for summaries that no compaction's bill has yet: parked, or of no use; None if that is not known."""
     bought: int | None = 0
     """Nano-dollars that compactions since the last answer make the next call cost more; None if that is not known."""
     kept_out: int = 0

@@ -9,14 +9,14 @@ from lowwater.assemble.legal import mend, refuse_illegal
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
 from lowwater.decide.warnings import UsageWarning, warn
-from lowwater.engine.accounting import turn_record
+from lowwater.engine.accounting import beside_record, turn_record
 from lowwater.engine.caching import answered, calling
 from lowwater.engine.commit import Acted, commit, keep
 from lowwater.engine.compaction import carry_out
 from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
-from lowwater.engine.learning import learn
+from lowwater.engine.learning import learn, totals_with
 from lowwater.engine.native import follow_native, tell_in_words
 from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
@@ -87,6 +87,15 @@ def record(state: State, response: Response, setup: Setup, at: float) -> Recorde
         state = told(state, wire.format)
     after = append(answered(learn(state, response), response), [response.message], setup, at)
     return Recorded(state=after, record=turn_record(state, response, at))
+
+
+def record_beside(state: State, response: Response, at: float) -> Recorded:
+    """Bill a call that is no part of the conversation: it is not appended, and what is believed of the cache stays.
+
+    The call under way, if there is one, is another.
+    """
+    billed = totals_with(replace(state, call=None), response)
+    return Recorded(state=replace(state, totals=billed), record=beside_record(state, response, at))
 
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import Options
+from lowwater.gateway.upstream import url_of
 from lowwater.load.registry import load_registry
 from lowwater.ports import AsyncSummarizer, Summarizer
 from lowwater.send.summarizer import AsyncModelSummarizer
@@ -31,13 +33,21 @@ _GOES_ALONG = (
     "chatgpt-account-id",
 )
 """Headers by which a provider knows whose request it is, and what it may be asked."""
+_PATHS: MappingProxyType[Format, str] = MappingProxyType(
+    {
+        "anthropic": "/v1/messages",
+        "openai_chat": "/v1/chat/completions",
+        "openai_responses": "/v1/responses",
+    }
+)
 
 
 class Credential(Struct, frozen=True, kw_only=True):
     """What a client's own requests are sent with."""
 
     format: Format
-    base_url: str
+    url: str
+    """Where requests of this format go."""
     headers: dict[str, str]
 
     def __repr__(self) -> str:
@@ -47,7 +57,9 @@ class Credential(Struct, frozen=True, kw_only=True):
 def credential_in(headers: Mapping[str, str], *, format: Format, base_url: str) -> Credential:
     """Return what a request was sent with."""
     kept = {name: headers[name] for name in _GOES_ALONG if headers.get(name)}
-    return Credential(format=format, base_url=base_url, headers=kept)
+    # A provider's URL is read as it is for the client's own requests: with the version in it, without, or with another.
+    url = url_of(base_url, _PATHS[format], named_by_base=format != "anthropic")
+    return Credential(format=format, url=url, headers=kept)
 
 
 class Borrowing:
@@ -63,7 +75,7 @@ class Borrowing:
             raise SummaryFailed("no request of the client is open", "auth")
         summarizer = AsyncModelSummarizer(
             model=self.model,
-            base_url=lent.base_url,
+            base_url=lent.url,
             api_key="",
             format=lent.format,
             context_length=load_registry().find(self.model).context_length,

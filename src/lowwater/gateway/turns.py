@@ -166,6 +166,7 @@ class Turns:
         elif answer is not None:
             message = decode_response(answer).message
             if turn.unasked:
+                turn.session.record_beside(answer, others=others)
                 # The list without the client's question goes on as well as one that begins with the summary.
                 further += [turn.unasked, *lines_of(message.text)]
             else:

@@ -3,20 +3,31 @@
 import re
 
 from lowwater.errors import BadInput, SummaryFailed
+from lowwater.send.refusing import failure_told
+from lowwater.values.parts import Opaque
 from lowwater.values.response import Response
 from lowwater.values.summaries import Written
+from lowwater.wire.openai_responses.failed import failed_in
 from lowwater.wire.response import decode_response
+from lowwater.wire.streams import CUT_OFF, stream_for
 
 _CALLS = frozenset({"tool_use", "tool_calls", "function_call", "pause_turn"})
 _DECLINES = frozenset({"refusal", "content_filter"})
-_CUT_OFF = frozenset({"max_tokens", "length", "model_context_window_exceeded"})
+_CUT_OFF = frozenset(
+    {"max_tokens", "length", "model_context_window_exceeded", "max_output_tokens", "incomplete"}
+)
+_REFUSAL = "refusal"
 _REFUSAL_FIELD = b'"refusal"'
+_STREAM = (b"event:", b"data:", b":")
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 
 
 def written_in(raw: bytes, *, asked: str) -> Written:
     """Return the summary in a provider's answer, or raise SummaryFailed: a call, a refusal and silence are none."""
+    raw = _unstreamed(raw)
     try:
+        if (failed := failed_in(raw)) is not None:
+            raise failure_told(failed.said, spent=failed.usage)
         response = decode_response(raw)
     except BadInput:
         raise SummaryFailed(
@@ -37,4 +48,22 @@ def written_in(raw: bytes, *, asked: str) -> Written:
 
 def _declines(response: Response) -> bool:
     """Tell whether the answer is a refusal by its form; one in words alone is for those who judge the summary."""
-    return any(_REFUSAL_FIELD in part.extra for part in response.message.parts)
+    return any(
+        _REFUSAL_FIELD in part.extra or (isinstance(part, Opaque) and part.block == _REFUSAL)
+        for part in response.message.parts
+    )
+
+
+def _unstreamed(raw: bytes) -> bytes:
+    """Return an answer as it would have come whole; only Responses are asked for as streams, of those who give nothing else."""
+    if not raw.lstrip().startswith(_STREAM):
+        return raw
+    stream = stream_for("openai_responses")
+    stream.feed(raw)
+    stream.end()
+    answer = stream.answer()
+    if answer is not None:
+        return answer
+    if stream.broken == CUT_OFF:
+        raise SummaryFailed("the connection broke in the middle of the answer", "network", spent=stream.usage)
+    raise failure_told(stream.broken, spent=stream.usage)

@@ -12,10 +12,21 @@ from lowwater.errors import BadSetting
 from lowwater.values.message import Format
 
 _HOMES: MappingProxyType[Format, str] = MappingProxyType(
-    {"anthropic": "https://api.anthropic.com", "openai_chat": "https://api.openai.com/v1"}
+    {
+        "anthropic": "https://api.anthropic.com",
+        "openai_chat": "https://api.openai.com/v1",
+        "openai_responses": "https://api.openai.com/v1",
+    }
 )
 _KEYS: MappingProxyType[Format, str] = MappingProxyType(
-    {"anthropic": "ANTHROPIC_API_KEY", "openai_chat": "OPENAI_API_KEY"}
+    {
+        "anthropic": "ANTHROPIC_API_KEY",
+        "openai_chat": "OPENAI_API_KEY",
+        "openai_responses": "OPENAI_API_KEY",
+    }
+)
+_PATHS: MappingProxyType[Format, str] = MappingProxyType(
+    {"anthropic": "/messages", "openai_chat": "/chat/completions", "openai_responses": "/responses"}
 )
 _BETA = "anthropic-beta"
 _ANTHROPIC_VERSION = "2023-06-01"
@@ -42,6 +53,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     def limits_completion(self) -> bool:
         """Whether it wants the limit of its output, thinking included, as `max_completion_tokens`."""
         return self.format == "openai_chat" and self.host.endswith(("openai.com", "openai.azure.com"))
+
+    @property
+    def only_streams(self) -> bool:
+        """Whether it refuses to answer unstreamed and to be given a limit, as does what a login with ChatGPT is for."""
+        return self.format == "openai_responses" and self.host.endswith("chatgpt.com")
 
 
 def endpoint_for(
@@ -90,6 +106,8 @@ def format_of(model: str, base_url: str) -> Format:
     theirs = "anthropic" in (parts.hostname or "") or path.endswith(("/anthropic", "/messages"))
     if theirs or "/anthropic/" in path:
         return "anthropic"
+    if path.endswith(_PATHS["openai_responses"]):
+        return "openai_responses"
     return "anthropic" if not path and model.lower().startswith("claude") else "openai_chat"
 
 
@@ -116,8 +134,7 @@ def _url(base_url: str, format: Format) -> str:
 
 
 def _path(path: str, format: Format) -> str:
-    if format == "openai_chat":
-        return path if path.endswith("/chat/completions") else f"{path}/chat/completions"
-    if path.endswith("/messages"):
+    end = _PATHS[format]
+    if path.endswith(end):
         return path
-    return f"{path}/messages" if path.endswith("/v1") else f"{path}/v1/messages"
+    return f"{path}/v1{end}" if format == "anthropic" and not path.endswith("/v1") else path + end

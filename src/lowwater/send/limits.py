@@ -11,14 +11,21 @@ THINKING = 8_000
 
 
 class OutputLimit(Struct, frozen=True, kw_only=True):
-    """The name of the field, and its value."""
+    """The name of the field, and its value; one without a name is kept in mind and not sent."""
 
     field: str
     tokens: int
 
+    def fields(self) -> dict[str, int]:
+        """Return what is sent of it."""
+        return {self.field: self.tokens} if self.field else {}
+
 
 def output_limit(endpoint: Endpoint, wanted: int) -> OutputLimit:
     """Return the limit for a summary of `wanted` tokens."""
+    if endpoint.format == "openai_responses":
+        field = "" if endpoint.only_streams else "max_output_tokens"
+        return OutputLimit(field=field, tokens=_HEADROOM * wanted + THINKING)
     if endpoint.limits_completion:
         return OutputLimit(field="max_completion_tokens", tokens=_HEADROOM * wanted + THINKING)
     return OutputLimit(field="max_tokens", tokens=_HEADROOM * wanted)

@@ -2,8 +2,10 @@
 
 import re
 from http import HTTPStatus
+from types import MappingProxyType
 
 from lowwater.errors import SummaryFailed
+from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
 
 _ACCESS = frozenset({401, 402, 403, 407})
@@ -12,14 +14,25 @@ _BEYOND_CONTEXT = re.compile(r"context.{0,3}(?:length|size|window|limit)|maximum
 _TOO_LONG = re.compile(rf"too long|too large|too many tokens|{_BEYOND_CONTEXT.pattern}", re.IGNORECASE)
 _TOO_LARGE_FOR_ANY_MINUTE = re.compile(r"request too large", re.IGNORECASE)
 _NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+_STATUSES = MappingProxyType({"rate_limit_exceeded": 429, "server_error": 500, "error": 500})
+"""What an error in an answer would have been as a status; any other is about the request."""
 _READ = 20_000
 """Characters of an error that are looked at."""
 
 
 def failure_of(status: int, body: bytes) -> SummaryFailed:
     """Return the failure; its text may be logged, for errors quote prompts and keys and nothing of them is in it."""
-    said = body[:_READ].decode("utf-8", "replace")
-    named = _named(status)
+    return _failure(status, body[:_READ].decode("utf-8", "replace"), _named(status))
+
+
+def failure_told(said: str, *, spent: Usage | None = None) -> SummaryFailed:
+    """Return the failure of a call that was accepted and answered with an error: its code, a colon, and words."""
+    status = _STATUSES.get(said.partition(":")[0], 400)
+    failure = _failure(status, said[:_READ], "in its answer")
+    return SummaryFailed(str(failure), failure.kind, spent=spent)
+
+
+def _failure(status: int, said: str, named: str) -> SummaryFailed:
     if status in _ACCESS or (status in (400, 429) and _NO_MONEY.search(said)):
         return SummaryFailed(f"the provider gives no access ({named}): check the key and the account", "auth")
     if is_too_long(status, said):

@@ -11,18 +11,23 @@ from lowwater.send.instruction import instruction_riding
 from lowwater.send.limits import THINKING, OutputLimit, output_limit
 from lowwater.send.splice import with_fields, with_items
 from lowwater.values.message import Message
+from lowwater.values.parts import Thinking
 from lowwater.values.summaries import Riding, SummaryRequest
-from lowwater.wire.formats import encode_messages
+from lowwater.wire.formats import encode_messages, list_field
 from lowwater.wire.reading import read_json, write_json
 
 _FREE = frozenset({"auto", "none"})
 
 
 class _Sent(Struct):
-    messages: list[Raw]
+    messages: list[Raw] = []
+    input: list[Raw] = []
     model: str = ""
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
+    background: Any = None
+    store: Any = None
     stream: Any = None
     stream_options: Any = None
     tool_choice: Any = None
@@ -45,11 +50,27 @@ def riding_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | None:
         sent = read_json(riding.body, _Sent)
     except BadInput:
         return None
-    if not sent.messages or sent.model != endpoint.model or forces_a_call(sent.tool_choice):
+    listed = list_field(endpoint.format)
+    items = sent.input if listed == "input" else sent.messages
+    if not items or sent.model != endpoint.model or forces_a_call(sent.tool_choice):
         return None
     told = {"role": "user", "content": instruction_riding(request)}
-    extended = with_items(riding.body, "messages", [*_since(riding), write_json(told)])
-    return with_fields(extended, _changed(sent, output_limit(endpoint, request.max_tokens)))
+    extended = with_items(riding.body, listed, [*_since(riding, sent), write_json(told)])
+    limit = output_limit(endpoint, request.max_tokens)
+    if endpoint.format == "openai_responses":
+        return with_fields(extended, _changed_responses(sent, limit, streamed=endpoint.only_streams))
+    return with_fields(extended, _changed(sent, limit))
+
+
+def _changed_responses(sent: _Sent, limit: OutputLimit, *, streamed: bool) -> dict[str, bytes]:
+    """Return the fields of a Responses request that differ; its limit counts thinking, whoever asked for that."""
+    if streamed:
+        return {} if sent.stream is True else {"stream": b"true"}
+    changed = {limit.field: write_json(max(limit.tokens, sent.max_output_tokens or 0))}
+    if sent.background:
+        # The answer would be a promise of one.
+        changed["background"] = b"false"
+    return changed | _unstreamed(sent)
 
 
 def _changed(sent: _Sent, limit: OutputLimit) -> dict[str, bytes]:
@@ -62,7 +83,11 @@ def _changed(sent: _Sent, limit: OutputLimit) -> dict[str, bytes]:
         tokens = max(tokens, sent.max_tokens) if _thinks(sent) else tokens
     elif _thinks(sent):
         tokens += _budget(sent.thinking)
-    changed = {name: write_json(tokens)}
+    return {name: write_json(tokens)} | _unstreamed(sent)
+
+
+def _unstreamed(sent: _Sent) -> dict[str, bytes]:
+    changed = {}
     if sent.stream is not None:
         changed["stream"] = b"false"
     if sent.stream_options is not None:
@@ -97,7 +122,10 @@ def forces_a_call(choice: object) -> bool:
     match choice:
         case None:
             return False
-        case {"type": "allowed_tools", "allowed_tools": {"mode": mode}}:
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode}} | {
+            "type": "allowed_tools",
+            "mode": mode,
+        }:
             return str(mode) != "auto"
         case {"type": kind}:
             return str(kind) not in _FREE
@@ -105,9 +133,18 @@ def forces_a_call(choice: object) -> bool:
             return str(choice) not in _FREE
 
 
-def _since(riding: Riding) -> list[bytes]:
+def _since(riding: Riding, sent: _Sent) -> list[bytes]:
     """Return what came after the request, as far as every tool call in it has its result."""
-    return [bytes(raw) for raw in encode_messages(_answered(riding.since), riding.format)]
+    answered = _answered(riding.since)
+    if riding.format == "openai_responses" and sent.store is False:
+        answered = [_without_references(message) for message in answered]
+    return [bytes(raw) for raw in encode_messages(answered, riding.format)]
+
+
+def _without_references(message: Message) -> Message:
+    """Return a message without reasoning that only its id tells of: a provider that stores nothing does not find it."""
+    kept = [part for part in message.parts if not isinstance(part, Thinking) or part.signature]
+    return message if len(kept) == len(message.parts) else message.with_parts(kept)
 
 
 def _answered(messages: Sequence[Message]) -> Sequence[Message]:

@@ -58,11 +58,14 @@ def shown_body(
     transcript = transcript_for(request, bounded, max_tokens=left)
     told = {"role": "user", "content": instruction_with(transcript, request, previous=previous)}
     return write_json(
-        {"model": endpoint.model, limit.field: limit.tokens, **_conversation(endpoint, told)},
+        {"model": endpoint.model, **limit.fields(), **_conversation(endpoint, told)},
     )
 
 
 def _conversation(endpoint: Endpoint, told: dict[str, str]) -> dict[str, object]:
     if endpoint.format == "anthropic":
         return {"system": role(), "messages": [told]}
+    if endpoint.format == "openai_responses":
+        streamed = {"stream": True} if endpoint.only_streams else {}
+        return {"instructions": role(), "input": [told], "store": False, **streamed}
     return {"messages": [{"role": "system", "content": role()}, told]}

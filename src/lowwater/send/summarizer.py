@@ -1,4 +1,4 @@
-"""Summaries written by a model at an OpenAI- or Anthropic-compatible endpoint."""
+"""Summaries written by a model at an OpenAI- or Anthropic-compatible endpoint, in any of their formats."""
 
 import asyncio
 import time

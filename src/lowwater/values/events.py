@@ -57,7 +57,7 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     number: int = 0
     """Which of the session's compactions it is, from 1: the checkpoint `before-compaction-1` stands before the first."""
     cost: int | None = 0
-    """Nano-dollars for the calls that wrote its summaries; None if the price of one is not known."""
+    """Nano-dollars for the calls that wrote its summaries, ahead of it or in vain too; None if a price is not known."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as they were, in the order they were written."""
     price: int | None = None

@@ -15,27 +15,25 @@ from lowwater.engine.restart import reset, switch
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import Route, State
-from lowwater.engine.turn import Prepared, compress, deliberate, record
+from lowwater.engine.turn import Prepared, compress, deliberate, record, record_beside
 from lowwater.errors import BadInput
-from lowwater.observe.sinks import tell_turn
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
-from lowwater.wire.reading import write_json
-from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought, format_of, read_messages
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.handing_out import handed_out
-from lowwater.wiring.home import Home, Step
+from lowwater.wiring.home import Home
 from lowwater.wiring.idle import Idle
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.last_sent import LastSent, compacting
 from lowwater.wiring.looking_back import LookingBack
 from lowwater.wiring.opening import entered
 from lowwater.wiring.outside import Outside
+from lowwater.wiring.recording import Recording
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
 from lowwater.wiring.turns import Turns
@@ -55,6 +53,7 @@ class Session(LookingBack):
         super().__init__(kept, setup, outside)
         self._opened_as = name
         self._last_sent: LastSent | None = None
+        self._recording = Recording(self._kept, outside)
         self._turns = Turns(self._kept, setup, outside, riding=self._riding)
         self._idle = Idle(self._kept, setup, outside, riding=self._riding)
 
@@ -177,19 +176,20 @@ class Session(LookingBack):
 
         `others` are calls that led to it and are no part of the conversation: they are billed with it.
         """
-        answer = decode_response(response if isinstance(response, bytes) else write_json(response))
-        answer = replace(answer, others=(*answer.others, *others))
-
-        def recorded(state: State) -> Step:
-            done = record(state, answer, self._setup, self._at())
-            return Step(state=done.state, record=done.record)
-
-        if (done := self._kept.take(recorded)).record is not None:
-            tell_turn(self._outside.sinks, self.name, done.record)
+        self._recording.take(
+            response, others, lambda state, answer: record(state, answer, self._setup, self._at())
+        )
 
     async def arecord(self, response: object) -> None:
         """Do what `record` does without blocking the event loop."""
         await asyncio.to_thread(self.record, response)
+
+    def record_beside(self, response: object, *, others: Sequence[Usage] = ()) -> None:
+        """Bill a call that was made with this conversation and is no part of it: a client's own question for a summary.
+
+        Neither is the answer appended, nor does the call change what is believed of the provider's cache.
+        """
+        self._recording.take(response, others, lambda state, answer: record_beside(state, answer, self._at()))
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact by hand; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""

@@ -117,7 +117,7 @@ class Turns:
             result = booked(result, spent)
             if (yield Perform(call=partial(self._kept.swap, seen, _step(result)))):
                 break
-            spent = spent_on(result)
+            spent = spent_on(seen, result)
         else:
             result = yield Perform(call=partial(self._last, turn, spent))
         told = self._told(result)
