@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.compact import summarize
+from lowwater.compact import edges, summarize
 from lowwater.compact.spans import replace_span
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 from lowwater.values.groups import Span
@@ -40,6 +40,34 @@ def test_b_a_summary_may_be_a_fifth_of_what_it_replaces_within_bounds(
     middle: list[Item], budget: int
 ) -> None:
     assert summarize.budget(middle, ratio=0.2, least=2_000, most=10_000) == budget
+
+
+@pytest.mark.parametrize(
+    ("middle", "most", "length"),
+    [
+        ([raw(200_000)], 12_000, 3_000),
+        ([summary(5_000), raw(50_000)], 12_000, 5_000),
+        ([summary(1_000), raw(50_000)], 12_000, 3_000),
+        ([raw(200_000)], 2_500, 2_500),
+    ],
+    ids=["however much it replaces", "no shorter than what it updates", "a short one grows", "at most"],
+)
+def test_a_summary_is_expected_to_be_as_long_as_models_write_them(
+    middle: list[Item], most: int, length: int
+) -> None:
+    assert summarize.usual(middle, most=most) == length
+
+
+def test_what_is_on_sale_is_priced_by_the_length_to_be_expected_and_may_be_longer() -> None:
+    items = [
+        Original(number=at, message=item.message, tokens=4_000) for at, item in enumerate(loop(40), start=1)
+    ]
+    wanted = asked(items)
+    may_be = offer_of(summarize.NAME, wanted)
+    assert may_be is not None
+    expected = edges.summaries(wanted)[0]
+    assert expected.span == may_be.span
+    assert expected.removes - may_be.removes == wanted.counted(wanted.limits.summary) - 3_000 > 0
 
 
 def test_c3_the_whole_middle_is_offered() -> None:

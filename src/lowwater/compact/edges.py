@@ -24,7 +24,7 @@ def summaries(asked: Asked) -> list[Proposal]:
             Zones(head=zones.head, tail=tail, cuts=zones.cuts),
             ratio=compression.summary_ratio,
             least=compression.summary_min_tokens,
-            most=asked.counted(asked.limits.summary),
+            most=summarize.usual(items[zones.head : zones.tail], most=asked.counted(asked.limits.summary)),
         )
         if offer is not None:
             offers.append(offer)

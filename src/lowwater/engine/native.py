@@ -37,17 +37,17 @@ def reads_blocks(state: State, setup: Setup) -> bool:
 
 def native_offer(asked: Asked) -> Proposal | None:
     """Return the offer to have the provider compact everything before the tail; None if that is no gain."""
-    return native.propose(tuple(asked.items), survey(asked).zones, block_tokens=summary_budget(asked))
+    return native.propose(tuple(asked.items), survey(asked).zones, block_tokens=expected_summary(asked))
 
 
-def summary_budget(asked: Asked) -> int:
-    """Return how long a summary of everything before the tail may be, as counted."""
-    compression = asked.settings.compression
+def expected_summary(asked: Asked) -> int:
+    """Return how long a summary of everything before the tail is to be expected, as counted."""
+    compression, replaced = asked.settings.compression, asked.items[: survey(asked).zones.tail]
     return summarize.budget(
-        asked.items[: survey(asked).zones.tail],
+        replaced,
         ratio=compression.summary_ratio,
         least=compression.summary_min_tokens,
-        most=asked.counted(asked.limits.summary),
+        most=summarize.usual(replaced, most=asked.counted(asked.limits.summary)),
     )
 
 

@@ -12,7 +12,7 @@ from lowwater.economics.stand_in import with_prices
 from lowwater.engine.caching import laid_out, lifetime_of, marks_of, warmth_of
 from lowwater.engine.ladder import Ladder
 from lowwater.engine.laying import Laid
-from lowwater.engine.native import native_offer, native_rung, summary_budget
+from lowwater.engine.native import expected_summary, native_offer, native_rung
 from lowwater.engine.on_sale import EDITING, cost_of_summary, put_on_sale
 from lowwater.engine.parked import Parked
 from lowwater.engine.pricing import Pricing
@@ -133,7 +133,7 @@ def with_native(decision: Compact, situated: Situated, state: State, setup: Setu
         return decision
     offer = native_offer(situated.asked)
     pricing = situated.pricing or _pricing(state, setup, len(state.ledger.view.items), situated.now.at)
-    starts, length = pricing.starts(), scaled(summary_budget(situated.asked), pricing.scale)
+    starts, length = pricing.starts(), scaled(expected_summary(situated.asked), pricing.scale)
     own = None if offer is None else cost_of_summary(offer, pricing, starts, summary=length)
     other = cost_of_summary(plan[at], pricing, starts, summary=length)
     if offer is None or own is None or (other is not None and other < own):

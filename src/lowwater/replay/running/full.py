@@ -59,7 +59,10 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class StandIn:
-    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy."""
+    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy.
+
+    Its summaries are as long as those on courses, which is about as long as recorded ones are, however long they might be.
+    """
 
     def __init__(self, billed: Model) -> None:
         self.billed = billed
@@ -69,7 +72,8 @@ class StandIn:
 
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return the extractive summary."""
-        return Written(text=extract(request, self._tokenizer), by=self.name)
+        shorter = replace(request, max_tokens=min(request.max_tokens, sheet_of(self.billed).summary))
+        return Written(text=extract(shorter, self._tokenizer), by=self.name)
 
 
 def play_full(script: Script, uses: Sequence[Use], part: Part) -> Outcome:
