@@ -5,10 +5,9 @@ stand on an assistant's text too; OpenAI's guide as others read it does not (Lan
 is put there. They also know a lifetime of 12h, which the guide sells on the Responses API only: none is spelled out.
 """
 
-from msgspec import Raw, Struct
-
 from lowwater.wire.anthropic.marks import MARK, mark, mark_content, unmark_message
-from lowwater.wire.reading import read_fields, read_json, write_array, write_object
+from lowwater.wire.breakpoints import Parts, broken, unbroken
+from lowwater.wire.reading import read_fields, write_object
 
 __all__ = [
     "break_message",
@@ -19,16 +18,8 @@ __all__ = [
     "unmark_message",
 ]
 
-BREAK = "prompt_cache_breakpoint"
-_EXPLICIT = b'{"mode":"explicit"}'
-_SPELLED = b'"prompt_cache_breakpoint"'
 _BREAKABLE = frozenset({b'"system"', b'"developer"', b'"user"', b'"tool"'})
-_PARTS = frozenset({"text", "image_url", "file", "input_audio"})
-
-
-class _Part(Struct):
-    type: str = ""
-    text: str | None = None
+_PARTS = Parts(text="text", others=frozenset({"image_url", "file", "input_audio"}))
 
 
 def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
@@ -53,43 +44,16 @@ def carries_mark(raw: bytes) -> bool:
 def carries_break(raw: bytes) -> bool:
     """Return whether the message has a place for a breakpoint."""
     fields = read_fields(raw)
-    return fields.get("role") in _BREAKABLE and _broken(fields.get("content", b"null")) is not None
+    return fields.get("role") in _BREAKABLE and broken(fields.get("content", b"null"), _PARTS) is not None
 
 
 def break_message(raw: bytes) -> bytes:
     """Return the message with a breakpoint on its last part that may carry one; one without any stays as it is."""
     fields = read_fields(raw)
-    content = _broken(fields.get("content", b"null")) if fields.get("role") in _BREAKABLE else None
+    content = broken(fields.get("content", b"null"), _PARTS) if fields.get("role") in _BREAKABLE else None
     return raw if content is None else write_object(fields | {"content": content})
 
 
 def unbreak_message(raw: bytes) -> bytes:
     """Return the message without breakpoints; without any it is the same bytes."""
-    fields = read_fields(raw) if _SPELLED in raw else {}
-    if fields.get("content", b"").lstrip()[:1] != b"[":
-        return raw
-    parts = [bytes(part) for part in read_json(fields["content"], list[Raw])]
-    bare = [_without_break(part) for part in parts]
-    return raw if bare == parts else write_object(fields | {"content": write_array(bare)})
-
-
-def _broken(content: bytes) -> bytes | None:
-    if content.lstrip()[:1] == b'"':
-        if not read_json(content, str):
-            return None
-        return write_array([write_object({"type": b'"text"', "text": content, BREAK: _EXPLICIT})])
-    if content.lstrip()[:1] != b"[":
-        return None
-    parts = [bytes(part) for part in read_json(content, list[Raw])]
-    for index in range(len(parts) - 1, -1, -1):
-        peek = read_json(parts[index], _Part)
-        if peek.type in _PARTS and (peek.type != "text" or peek.text):
-            parts[index] = write_object(read_fields(parts[index]) | {BREAK: _EXPLICIT})
-            return write_array(parts)
-    return None
-
-
-def _without_break(part: bytes) -> bytes:
-    fields = read_fields(part)
-    bare = {name: value for name, value in fields.items() if name != BREAK}
-    return part if bare == fields else write_object(bare)
+    return unbroken(raw, lambda _: "content")

@@ -1,20 +1,13 @@
 """OpenAI's cache breakpoints in Responses items: they stand on content of the client, never on the model's own."""
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from lowwater.wire.openai_chat.marks import BREAK
+from lowwater.wire.breakpoints import Parts, broken, unbroken
 from lowwater.wire.openai_responses.items import Peek
-from lowwater.wire.reading import read_fields, read_json, write_array, write_object
+from lowwater.wire.reading import read_fields, read_json, write_object
 
-_EXPLICIT = b'{"mode":"explicit"}'
-_SPELLED = b'"prompt_cache_breakpoint"'
-_PARTS = frozenset({"input_text", "input_image", "input_file"})
+_PARTS = Parts(text="input_text", others=frozenset({"input_image", "input_file"}))
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
-
-
-class _Part(Struct):
-    type: str = ""
-    text: str | None = None
 
 
 def count_blocks(raw: bytes) -> int:
@@ -36,19 +29,13 @@ def break_item(raw: bytes) -> bytes:
     if not name:
         return raw
     fields = read_fields(raw)
-    content = _broken(fields.get(name, b"null"))
+    content = broken(fields.get(name, b"null"), _PARTS)
     return raw if content is None else write_object(fields | {name: content})
 
 
 def unbreak_item(raw: bytes) -> bytes:
     """Return the item without breakpoints; without any it is the same bytes."""
-    name = _field(raw) if _SPELLED in raw else ""
-    fields = read_fields(raw) if name else {}
-    if fields.get(name, b"").lstrip()[:1] != b"[":
-        return raw
-    parts = [bytes(part) for part in read_json(fields[name], list[Raw])]
-    bare = [_without_break(part) for part in parts]
-    return raw if bare == parts else write_object(fields | {name: write_array(bare)})
+    return unbroken(raw, _field)
 
 
 def _field(raw: bytes) -> str:
@@ -57,25 +44,3 @@ def _field(raw: bytes) -> str:
     if item.type == "message":
         return "content" if item.role != "assistant" else ""
     return "output" if item.type in _OUTPUTS else ""
-
-
-def _broken(content: bytes) -> bytes | None:
-    if content.lstrip()[:1] == b'"':
-        if not read_json(content, str):
-            return None
-        return write_array([write_object({"type": b'"input_text"', "text": content, BREAK: _EXPLICIT})])
-    if content.lstrip()[:1] != b"[":
-        return None
-    parts = [bytes(part) for part in read_json(content, list[Raw])]
-    for index in range(len(parts) - 1, -1, -1):
-        peek = read_json(parts[index], _Part)
-        if peek.type in _PARTS and (peek.type != "input_text" or peek.text):
-            parts[index] = write_object(read_fields(parts[index]) | {BREAK: _EXPLICIT})
-            return write_array(parts)
-    return None
-
-
-def _without_break(part: bytes) -> bytes:
-    fields = read_fields(part)
-    bare = {name: value for name, value in fields.items() if name != BREAK}
-    return part if bare == fields else write_object(bare)
