@@ -44,7 +44,7 @@ test: .venv/ready lint types contracts
 	@touch $@
 
 test-full: .venv/local-model .venv/browser .venv/terminal lint types contracts
-	LOWWATER_NEEDS_BROWSER=1 LOWWATER_NEEDS_TMUX=1 $(PYTEST)
+	TESTS_NEED_BROWSER=1 TESTS_NEED_TMUX=1 $(PYTEST)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

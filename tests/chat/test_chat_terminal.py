@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     if not Terminal.is_here():
-        if os.environ.get("LOWWATER_NEEDS_TMUX"):
+        if os.environ.get("TESTS_NEED_TMUX"):
             pytest.fail(MISSING)
         pytest.skip(MISSING)
     (tmp_path / "work").mkdir()

@@ -14,7 +14,7 @@ from tests.replay.paged import DOLLAR, HOSTILE, MADE, audit_of, replay_of, sessi
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 INSTALLED = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-IS_NEEDED = "LOWWATER_NEEDS_BROWSER" in os.environ
+IS_NEEDED = "TESTS_NEED_BROWSER" in os.environ
 """In `make test-full` a missing browser is a failure."""
 
 CHARTS = {

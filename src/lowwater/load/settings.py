@@ -20,7 +20,6 @@ OTHER_VARIABLES = frozenset(
         "LOWWATER_CONFIG",
         "LOWWATER_DEBUG",
         "LOWWATER_GATEWAY_KEYS",
-        "LOWWATER_NEEDS_BROWSER",
         "LOWWATER_POSTGRES_BIN",
         "LOWWATER_STORE",
     }
