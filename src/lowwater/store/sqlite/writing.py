@@ -34,6 +34,8 @@ _INSERT_ENTRY = _insert(
 _INSERT_MESSAGE = _insert("messages", "session", "number", "content", "tokens")
 _INSERT_TURN = _insert("turns", "session", "version", *TURN_COLUMNS, "body")
 _INSERT_EVENT = _insert("compaction_events", "session", "version", "ordinal", *EVENT_COLUMNS, "body")
+_LOOKS = 16
+"""How many contents come between two looks at how far the index is behind."""
 _UPDATE_SESSION = """UPDATE sessions SET version = :version, entries = entries + :entries,
     messages = messages + :messages, tokens = tokens + :tokens, turns = turns + :turns,
     compactions = compactions + :compactions, model = coalesce(:model, model),
@@ -116,7 +118,7 @@ def _write_messages(
         for number, content in enumerate(contents, start=now.messages + 1)
     ]
     connection.executemany(_INSERT_MESSAGE, rows)
-    if rows and waiting(connection) >= AT_ONCE:
+    if any(content % _LOOKS == 0 for _, _, content, _ in rows) and waiting(connection) >= AT_ONCE:
         catch_up(connection, conceal)
 
 
@@ -135,13 +137,14 @@ def _write_account(connection: sqlite3.Connection, id: int, version: int, new: A
     if new.record is not None:
         whole = seal(pack_record(new.record))
         connection.execute(_INSERT_TURN, (id, version, *turn_values(new.record), whole))
-    connection.executemany(
-        _INSERT_EVENT,
-        [
-            (id, version, ordinal, *event_values(event), seal(pack_event(event)))
-            for ordinal, event in enumerate(new.events)
-        ],
-    )
+    if new.events:
+        connection.executemany(
+            _INSERT_EVENT,
+            [
+                (id, version, ordinal, *event_values(event), seal(pack_event(event)))
+                for ordinal, event in enumerate(new.events)
+            ],
+        )
 
 
 def _write_besides(connection: sqlite3.Connection, id: int, new: Append) -> None:
