@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.assemble.legal import STUB, mend, refuse_illegal
+from lowwater.assemble.legal import STUB, made_legal, mend, refuse_illegal
 from lowwater.errors import IllegalView
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import conversations, transcripts
@@ -36,6 +36,7 @@ def test_c4_messages_in_order_pass_untouched(format: Format) -> None:
         mended = mend(messages)
         assert all(new is old for new, old in zip(mended, messages, strict=True))
         refuse_illegal(mended)
+        assert made_legal(messages) == messages
 
     check()
 
@@ -61,8 +62,10 @@ def test_c4_whatever_is_missing_what_is_sent_is_legal(format: Format) -> None:
         hi = Script(format).user("hi").messages()
         messages = decode_messages(encode_messages(told, format), format)
         gone = data.draw(st.sets(st.sampled_from(range(len(messages)))))
-        mended = mend([*hi, *(message for at, message in enumerate(messages) if at not in gone), *hi])
+        left = [*hi, *(message for at, message in enumerate(messages) if at not in gone), *hi]
+        mended = mend(left)
         refuse_illegal(mended)
+        assert made_legal(left) == mended
         assert mend(mended) == mended, "mending twice is mending once"
         assert not has("tool_use", mended, format)
         assert not has("tool_call", mended, format)
@@ -169,3 +172,8 @@ def test_c4_stubs_leave_in_the_format_of_the_conversation_even_if_the_call_has_n
 def test_c4_what_is_illegal_is_refused_with_what_to_change(messages: list[Message], said: str) -> None:
     with pytest.raises(IllegalView, match=said):
         refuse_illegal(messages)
+    if said in {"empty", "only instructions", "twice"}:
+        with pytest.raises(IllegalView, match=said):
+            made_legal(messages)
+    else:
+        refuse_illegal(made_legal(messages))

@@ -4,14 +4,16 @@ import socket
 import threading
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
 
 from lowwater.store.memory import MemoryStore
 from lowwater.testing.provider import Answer, Provider, Say, Seen
+from tests.gateway.canned import canned
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool, working
 from tests.gateway.test_gateway_compaction import CEILING, SUMMARY
-from tests.gateway.test_gateway_faults import body, connected, head_of
+from tests.gateway.test_gateway_faults import HEADERS, body, connected, head_of
 from tests.gateway.test_gateway_review_retries import idle
 
 
@@ -64,6 +66,40 @@ def test_the_provider_is_let_go_before_anything_is_noted(
             store.may.set()
         thread.join()
         idle(through)
+
+
+STREAM = [
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",'
+    b'"model":"claude-opus-4-5","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+    b'"content_block":{"type":"text","text":""}}\n\n',
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+    b'"delta":{"type":"text_delta","text":"Hello."}}\n\n',
+    b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n',
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
+    b'"usage":{"output_tokens":3}}\n\n',
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+]
+
+
+def test_an_answer_that_comes_at_once_waits_for_the_store_with_its_last_event_only(start: Starting) -> None:
+    store = SlowStore()
+    with canned() as upstream:
+        upstream.kind, upstream.body = "text/event-stream", b"".join(STREAM)
+        through = start(store=store, anthropic_upstream=upstream.url)
+        with httpx2.stream(
+            "POST", f"{through.url}/v1/messages", json=body("hello", stream=True), headers=HEADERS
+        ) as answer:
+            got = b""
+            for piece in answer.iter_bytes():
+                got += piece
+                if got == b"".join(STREAM[:-1]):
+                    assert not store.may.is_set()
+                    store.may.set()
+            assert got == b"".join(STREAM)
+            assert store.may.is_set(), "the end was not passed on before the answer was recorded"
+    (session,) = through.store.sessions()
+    assert session.messages == 2
 
 
 ASKED: dict[str, Any] = {"model": MODEL, "tools": ANTHROPIC_TOOLS, "system": "You work."}

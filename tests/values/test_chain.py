@@ -19,7 +19,8 @@ def test_appending_never_changes_an_older_chain(batches: list[list[int]], data: 
         assert list(chain) == items
         assert len(chain) == len(items)
         assert chain == Chain(items)
-        assert chain[1:4] == items[1:4]
+        start, stop, step = data.draw(st.tuples(*[st.none() | st.integers(-9, 9)] * 3))
+        assert chain[start : stop : step or None] == items[start : stop : step or None]
 
 
 def test_growth_shares_storage_and_a_fork_does_not() -> None:
@@ -57,3 +58,11 @@ def test_threads_that_append_to_one_chain_each_get_their_own() -> None:
         thread.join()
     for me, chain in grown.items():
         assert list(chain) == [(me, step) for step in range(500)]
+
+
+def test_a_chain_that_is_iterated_ends_where_it_did_though_its_storage_grows() -> None:
+    chain, seen = Chain([1, 2]), []
+    for item in chain:
+        chain.append(item)
+        seen.append(item)
+    assert seen == [1, 2]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.wire.events import EventReader
+from lowwater.wire.events import EventReader, before_last_event
 
 ENDS = [b"\n", b"\r\n", b"\r"]
 
@@ -64,3 +64,15 @@ def test_an_event_is_given_as_soon_as_it_is_whole() -> None:
     assert reader.feed(b"\n\r") == [b"x"]
     assert reader.feed(b"\ndata: y\n\n") == [b"y"]
     assert reader.end() == []
+
+
+@given(events, st.sampled_from(ENDS))
+def test_of_the_events_in_a_chunk_only_the_last_stands_apart(told: list[list[str]], end: bytes) -> None:
+    written = [b"".join(b"data: " + line.encode() + end for line in said) + end for said in told]
+    before, last = before_last_event(b"".join(written))
+    assert [before, last] == [b"".join(written[:-1]), b"".join(written[-1:])]
+
+
+@given(st.binary(max_size=60))
+def test_no_byte_is_lost_where_a_chunk_is_cut(chunk: bytes) -> None:
+    assert b"".join(before_last_event(chunk)) == chunk

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lowwater.errors import IllegalView
 from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Text, ToolResult
+from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
 
 STUB = "[no result was recorded for this call]"
 
@@ -21,6 +21,19 @@ class _Broken(Struct, frozen=True, kw_only=True):
     """Results that do not stand right behind their call, by message and part."""
     behind: dict[int, list[ToolResult]]
     """What has to stand behind a message that calls for it and does not: results found later, and stubs."""
+    twice: int | None
+    """The first message that uses the id of a call twice; None if none does."""
+
+
+def made_legal(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages mended where they have to be, or raise IllegalView."""
+    broken = _find_broken(messages)
+    if broken.misplaced or broken.behind:
+        mended = _mended(messages, broken)
+        refuse_illegal(mended)
+        return mended
+    _refuse_hopeless(messages, broken)
+    return list(messages)
 
 
 def mend(messages: Sequence[Message]) -> list[Message]:
@@ -28,7 +41,10 @@ def mend(messages: Sequence[Message]) -> list[Message]:
 
     Messages that are in order pass untouched.
     """
-    broken = _find_broken(messages)
+    return _mended(messages, _find_broken(messages))
+
+
+def _mended(messages: Sequence[Message], broken: _Broken) -> list[Message]:
     mended: list[Message] = []
     missing: list[ToolResult] = []
     for index, message in enumerate(messages):
@@ -45,16 +61,8 @@ def mend(messages: Sequence[Message]) -> list[Message]:
 
 def refuse_illegal(messages: Sequence[Message]) -> None:
     """Raise IllegalView unless there is something to answer and every call and result stands where it must."""
-    if all(message.role in {"system", "developer"} for message in messages):
-        what = "holds only instructions" if messages else "is empty"
-        raise IllegalView(f"the view {what}: append a user message first")
-    for index, message in enumerate(messages):
-        ids = [call.id for call in message.calls]
-        if len(set(ids)) < len(ids):
-            raise IllegalView(
-                f"message {index} of the view uses the id of a call twice: give each call its own"
-            )
     broken = _find_broken(messages)
+    _refuse_hopeless(messages, broken)
     for index, at in broken.misplaced.items():
         result = messages[index].parts[at[0]]
         assert isinstance(result, ToolResult)
@@ -67,13 +75,25 @@ def refuse_illegal(messages: Sequence[Message]) -> None:
         )
 
 
+def _refuse_hopeless(messages: Sequence[Message], broken: _Broken) -> None:
+    """Raise IllegalView for what no mending helps."""
+    if all(message.role in {"system", "developer"} for message in messages):
+        what = "holds only instructions" if messages else "is empty"
+        raise IllegalView(f"the view {what}: append a user message first")
+    if broken.twice is not None:
+        raise IllegalView(
+            f"message {broken.twice} of the view uses the id of a call twice: give each call its own"
+        )
+
+
 def _find_broken(messages: Sequence[Message]) -> _Broken:
     misplaced: dict[int, list[int]] = {}
     behind: dict[int, list[ToolResult]] = {}
     calling: dict[str, int] = {}
-    group = -1
+    group, twice = -1, None
     for index, message in enumerate(messages):
         answers = False
+        calls: list[ToolCall] = []
         for at, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 answers = True
@@ -82,14 +102,18 @@ def _find_broken(messages: Sequence[Message]) -> _Broken:
                     misplaced.setdefault(index, []).append(at)
                 if caller is not None and caller != group:
                     behind.setdefault(caller, []).append(part)
+            elif isinstance(part, ToolCall):
+                calls.append(part)
         group = group if answers and message.role != "assistant" else -1
-        for call in message.calls:
+        if twice is None and len(calls) > 1 and len({call.id for call in calls}) < len(calls):
+            twice = index
+        for call in calls:
             if call.id in calling:
                 behind.setdefault(calling[call.id], []).append(_stub(call.id))
             calling[call.id] = group = index
     for call_id, index in calling.items():
         behind.setdefault(index, []).append(_stub(call_id))
-    return _Broken(misplaced=misplaced, behind=behind)
+    return _Broken(misplaced=misplaced, behind=behind, twice=twice)
 
 
 def _stub(call_id: str) -> ToolResult:

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from lowwater.values.view import Edited, Item, Summary
 
 _ASIDE = frozenset({"shorten", "reasoning"})
 """Mechanisms that edit without compacting what stands before: at the door, and thinking that a model forbids."""
+T = TypeVar("T")
+
 _RECENT = 200
 """Entries that are looked through for a change of the system prompt."""
 
@@ -51,7 +54,6 @@ def seams_of(ledger: Ledger, messages: Sequence[Message]) -> Seams:
     The last request ended before the newest answer, so nothing has to be remembered from it.
     """
     items = ledger.view.items
-    places = {id(message): at for at, message in enumerate(messages)}
     answer = _newest_answer(items)
     before = _before_answer(ledger, items, answer)
     shared, earlier = answer, None
@@ -62,11 +64,19 @@ def seams_of(ledger: Ledger, messages: Sequence[Message]) -> Seams:
         earlier = old if old is not None and old < shared else None
     edge = _edge(ledger, items, len(ledger.entries))
     return Seams(
-        shared=1 + places.get(id(items[shared - 1].message), -1) if shared else 0,
-        edge=None if edge is None else places.get(id(items[edge].message)),
-        earlier=None if earlier is None else places.get(id(items[earlier].message)),
+        shared=1 + _in(messages, items, shared - 1, default=-1) if shared else 0,
+        edge=None if edge is None else _in(messages, items, edge, default=None),
+        earlier=None if earlier is None else _in(messages, items, earlier, default=None),
         system_moves=_system_moves(ledger),
     )
+
+
+def _in(messages: Sequence[Message], items: Sequence[Item], at: int, *, default: T) -> int | T:
+    """Return where the message of an item stands in what is sent; mostly at its own place."""
+    message = items[at].message
+    if at < len(messages) and messages[at] is message:
+        return at
+    return next((place for place, each in enumerate(messages) if each is message), default)
 
 
 def _newest_answer(items: Sequence[Item]) -> int:

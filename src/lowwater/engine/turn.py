@@ -5,7 +5,7 @@ from collections.abc import Generator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.assemble.legal import mend, refuse_illegal
+from lowwater.assemble.legal import made_legal
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
 from lowwater.decide.warnings import UsageWarning, warn
@@ -59,8 +59,7 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     at_door = shorten_new(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
     state = acted.state
-    messages = mend(state.ledger.view.messages)
-    refuse_illegal(messages)
+    messages = made_legal(state.ledger.view.messages)
     levels = setup.settings.output.warning_levels
     due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
     state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name)

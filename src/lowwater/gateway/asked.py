@@ -10,7 +10,7 @@ from lowwater.errors import BadInput
 from lowwater.gateway.finding import GROUP
 from lowwater.values.message import Format
 from lowwater.wire.openai_responses.elsewhere import is_elsewhere
-from lowwater.wire.reading import read_fields, read_json
+from lowwater.wire.reading import read_fields, read_json, write_object
 
 FORMATS: MappingProxyType[str, Format] = MappingProxyType(
     {
@@ -92,6 +92,9 @@ class _Peek(Struct):
     metadata: dict[str, object] | None = None
 
 
+_PEEKED = _Peek.__struct_fields__
+
+
 def listed_in(format: Format) -> str:
     """Return the name of the field that holds the conversation."""
     return "input" if format == "openai_responses" else "messages"
@@ -105,7 +108,8 @@ def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | No
         listed = fields.get(listed_in(format), b"")
         if listed[:1] != b"[" or (format == "openai_responses" and is_elsewhere(fields)):
             return None
-        peek = read_json(body, _Peek)
+        # Only the fields it wants: the list is nearly all of a body, and reading over it takes its time.
+        peek = read_json(write_object({name: fields[name] for name in _PEEKED if name in fields}), _Peek)
         raws = [bytes(item) for item in read_json(listed, list[Raw])]
     except BadInput:
         return None

@@ -89,10 +89,11 @@ class Finding:
     def find(self, sought: Sought) -> Match | None:
         """Return the session that shares the longest beginning with the list; None if none does."""
         keys = sought.keys
-        places = {key: index + 1 for index, key in enumerate(keys)}
-        for asked in (keys[-_LAST:], keys[:-_LAST]):
+        earlier = max(0, len(keys) - _LAST)
+        for start, asked in ((earlier, keys[earlier:]), (0, keys[:earlier])):
             if not asked:
                 continue
+            places = {key: start + index + 1 for index, key in enumerate(asked)}
             match = _best(self._trails.follow(sought.tenant, asked), places, sought)
             if match is not None:
                 # One that left another may have been asked before, in vain.

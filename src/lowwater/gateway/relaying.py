@@ -11,6 +11,7 @@ import aiohttp
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import Send, piece, start
 from lowwater.values.message import Format
+from lowwater.wire.events import before_last_event
 from lowwater.wire.streams import stream_for
 
 Record = Callable[[bytes | None], Awaitable[None]]
@@ -81,11 +82,14 @@ async def _streamed(
     await start(send, response)
     try:
         async for chunk in chunks_of(response, before):
-            answer.feed(chunk)
-            if answer.is_done and not recorded:
-                recorded = True
-                await record(answer.answer())
-            await piece(send, chunk, more=True)
+            # A short answer comes as one chunk: what stands before its last event need not wait for the store.
+            for events in before_last_event(chunk):
+                answer.feed(events)
+                if answer.is_done and not recorded:
+                    recorded = True
+                    await record(answer.answer())
+                if events:
+                    await piece(send, events, more=True)
         if not recorded:
             answer.end()
             recorded = True

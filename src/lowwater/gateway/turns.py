@@ -16,7 +16,7 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.outgoing import outgoing
 from lowwater.gateway.own_compaction import asks_for_summary, beside_question, lines_in, lines_of
 from lowwater.gateway.recalling import RecallCall, with_recall
-from lowwater.gateway.remembering import Read, Remembering, chain_of
+from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
 from lowwater.gateway.sessions import Sessions
 from lowwater.ingest.likeness import likeness
 from lowwater.values.usage import Usage
@@ -120,7 +120,7 @@ class Turns:
             body=body,
             is_begun=belongs.is_begun,
             asks_apart=not unasked and not asked.tools and asks_for_summary(read[-1].message),
-            unasked=chain_of([each.likeness for each in unasked])[-1] if unasked else b"",
+            unasked=keys_of(unasked)[-1] if unasked else b"",
         )
 
     def is_compacted(self, asked: Asked, place: Place) -> bool:
@@ -201,10 +201,9 @@ class Turns:
         read = self._remembering.read(asked.raws, asked.format)
         if not read:
             raise BadInput("the list of messages is empty")
-        keys = tuple(chain_of([each.likeness for each in read]))
         sought = Sought(
             tenant=tenant,
-            keys=keys,
+            keys=keys_of(read),
             hint=asked.hint,
             guise=guise_of(unmark_content(asked.system), unmark_content(asked.tools)),
             lines=lines_in([each.message for each in read]),
@@ -239,9 +238,9 @@ def _unasked(read: Sequence[Read]) -> list[Read]:
 
     Claude Code may have its system say something behind the question.
     """
-    spoken = [at for at, each in enumerate(read) if each.message.role != "system"]
-    if not spoken or not asks_for_summary(read[spoken[-1]].message):
+    newest = next((at for at in reversed(range(len(read))) if read[at].message.role != "system"), None)
+    if newest is None or not asks_for_summary(read[newest].message):
         return []
-    beside = beside_question(read[spoken[-1]].message)
+    beside = beside_question(read[newest].message)
     last = [] if beside is None else [Read(message=beside, likeness=likeness(beside))]
-    return [*read[: spoken[-1]], *last]
+    return [*read[:newest], *last]

@@ -15,7 +15,7 @@ from lowwater.values.parts import AnyPart, Text, Thinking, ToolCall, ToolResult
 
 def says_the_same(held: Message, sent: Message) -> bool:
     """Return whether both say the same; equal bytes settle it at once."""
-    if _same_bytes(held.wire, sent.wire):
+    if held is sent or _same_bytes(held.wire, sent.wire):
         return True
     if held.role != sent.role or (held.role == "user" and _differ(held.name, sent.name)):
         return False

@@ -1,6 +1,7 @@
 """Reading structure out of a list of messages: groups, turns, and where it may be cut."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -24,25 +25,33 @@ def groups(messages: Sequence[Message]) -> list[Span]:
     An assistant message with tool calls holds together with everything up to its last result, wherever a client put
     it; any other message stands alone. A call without a result holds only the results that directly follow.
     """
+    return [Span(start=start, stop=stop) for start, stop in pairwise(legal_cuts(messages))]
+
+
+def legal_cuts(messages: Sequence[Message]) -> list[int]:
+    """Return the indexes before which `messages` may be cut in two without splitting a group; both ends included."""
+    reaches = _reaches(messages)
+    cuts = [0]
+    stop = 0
+    for index in range(len(messages)):
+        stop = max(stop, index + 1, reaches.get(index, 0))
+        if stop == index + 1:
+            cuts.append(stop)
+    return cuts
+
+
+def _reaches(messages: Sequence[Message]) -> dict[int, int]:
+    """Return where the last result ends of each message that calls for some, as far as there are any."""
     owner: dict[str, int] = {}
-    reaches = list(range(len(messages)))
+    reaches: dict[int, int] = {}
     for index, message in enumerate(messages):
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if part.call_id in owner:
-                    reaches[owner[part.call_id]] = index
+                    reaches[owner[part.call_id]] = index + 1
             elif isinstance(part, ToolCall):
                 owner[part.id] = index
-    spans: list[Span] = []
-    start = 0
-    while start < len(messages):
-        stop, index = reaches[start] + 1, start
-        while index < stop:
-            stop = max(stop, reaches[index] + 1)
-            index += 1
-        spans.append(Span(start=start, stop=stop))
-        start = stop
-    return spans
+    return reaches
 
 
 def turns(messages: Sequence[Message]) -> list[Span]:
@@ -59,11 +68,6 @@ def turns(messages: Sequence[Message]) -> list[Span]:
     if start < len(messages):
         spans.append(Span(start=start, stop=len(messages)))
     return spans
-
-
-def legal_cuts(messages: Sequence[Message]) -> list[int]:
-    """Return the indexes before which `messages` may be cut in two without splitting a group; both ends included."""
-    return [0, *(span.stop for span in groups(messages))]
 
 
 class Unpaired(Struct, frozen=True, kw_only=True):

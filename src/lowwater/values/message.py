@@ -54,17 +54,17 @@ class Message(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls in it, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results in it, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple([part for part in self.parts if isinstance(part, ToolResult)])
 
     @property
     def thinking(self) -> tuple[Thinking, ...]:
         """The thinking in it, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Thinking))
+        return tuple([part for part in self.parts if isinstance(part, Thinking)])
 
     @property
     def bytes(self) -> int:

@@ -38,8 +38,9 @@ def read_block(part: AnyPart) -> NativeBlock | None:
 def newest_block(messages: Sequence[Message]) -> int | None:
     """Return the index of the newest message with a compaction block; one that failed stands for nothing."""
     for at in range(len(messages) - 1, -1, -1):
-        if any(read_block(part) is not None for part in messages[at].parts):
-            return at
+        for part in messages[at].parts:
+            if isinstance(part, Opaque) and read_block(part) is not None:
+                return at
     return None
 
 

@@ -138,4 +138,4 @@ def _numbers(items: Iterable[Item]) -> Iterable[int]:
 
 def bytes_of(view: View) -> int:
     """Return about how many bytes a request with this view has."""
-    return len(view.system) + len(view.tools) + sum(item.message.bytes for item in view.items)
+    return len(view.system) + len(view.tools) + sum([item.message.bytes for item in view.items])

@@ -1,6 +1,7 @@
 """Server-sent events out of bytes that arrive cut anywhere."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BETWEEN = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 class EventReader:
@@ -49,3 +50,10 @@ class EventReader:
         data = b"\n".join(self._data)
         self._data = []
         return [data]
+
+
+def before_last_event(chunk: bytes) -> tuple[bytes, bytes]:
+    """Cut a chunk in two, so that of the events in it only the last is in the second part."""
+    events = chunk.rstrip(b"\r\n")
+    cut = max((at + len(end) for end in _BETWEEN if (at := events.rfind(end)) >= 0), default=0)
+    return chunk[:cut], chunk[cut:]

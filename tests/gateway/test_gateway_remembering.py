@@ -1,0 +1,73 @@
+"""Messages that were read before are known by their bytes: the same objects, the same keys, and no more memory than is allowed."""
+
+import gc
+from typing import Any
+from weakref import ref
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.errors import BadInput
+from lowwater.gateway.remembering import Remembering, chain_of, keys_of
+
+
+def said(*texts: str) -> list[bytes]:
+    return [
+        msgspec.json.encode({"role": ("user", "assistant")[index % 2], "content": text})
+        for index, text in enumerate(texts)
+    ]
+
+
+lists = st.lists(st.sampled_from("abc"), min_size=1, max_size=8)
+
+
+@given(st.lists(lists, min_size=1, max_size=12), st.sampled_from([0, 2_000, 1_000_000]))
+def test_whatever_was_read_before_a_list_reads_the_same(told: list[list[str]], most: int) -> None:
+    remembering = Remembering(most)
+    for texts in told:
+        read = remembering.read(said(*texts), "anthropic")
+        fresh = Remembering(0).read(said(*texts), "anthropic")
+        assert [each.message for each in read] == [each.message for each in fresh]
+        assert [each.raw for each in read] == said(*texts)
+        assert keys_of(read) == tuple(chain_of([each.likeness for each in fresh]))
+
+
+def test_a_list_that_grew_is_made_of_the_same_messages() -> None:
+    remembering = Remembering(1_000_000)
+    first = remembering.read(said("a", "b", "c"), "anthropic")
+    again = remembering.read(said("a", "b", "c", "d", "e"), "anthropic")
+    assert all(new is old for new, old in zip(again[:3], first, strict=True))
+    branch = remembering.read(said("a", "b", "x", "d"), "anthropic")
+    assert [each.message.text for each in branch] == ["a", "b", "x", "d"]
+    assert branch[3] is again[3], "a message is the same wherever it stands"
+
+
+def test_two_formats_never_share_a_message() -> None:
+    remembering = Remembering(1_000_000)
+    for _ in range(2):
+        for format in ("anthropic", "openai_chat"):
+            read = remembering.read(said("a", "b", "c"), format)
+            assert {each.message.wire and each.message.wire.format for each in read} == {format}
+
+
+def test_what_is_forgotten_takes_no_memory_though_something_leads_to_it() -> None:
+    remembering = Remembering(10_000)
+    head, *behind = said("hello", *(f"long {at} " * 80 for at in range(4)))
+    tail = [ref(each) for each in remembering.read([head, *behind], "anthropic")[1:]]
+    assert all(each() is not None for each in tail)
+    for number in range(40):
+        remembering.read([head], "anthropic")
+        remembering.read(said(f"{number} " * 400), "anthropic")
+    gc.collect()
+    assert all(each() is None for each in tail)
+
+
+def test_what_cannot_be_read_is_not_remembered() -> None:
+    remembering = Remembering(1_000_000)
+    broken: list[Any] = [*said("a", "b"), b'{"role":"user","content":7}']
+    for _ in range(2):
+        with pytest.raises(BadInput):
+            remembering.read(broken, "anthropic")
+    assert len(remembering.read(said("a", "b", "c"), "anthropic")) == 3
