@@ -33,6 +33,9 @@ from lowwater.wiring.session import Session
 MESSAGES: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=83, target_tokens=60_000).as_openai_chat()
 ]
+LONGER: list[Any] = [
+    json.loads(raw) for raw in generate_session("coding", seed=84, target_tokens=120_000).as_openai_chat()
+]
 SETTINGS = Settings(compression=CompressionSettings(protect_last_n=4, max_view_tokens=12_000))
 
 
@@ -74,6 +77,27 @@ def test_another_process_goes_on_as_the_one_that_left_would(path: Path) -> None:
     assert back.explain() == stayed.explain()
     assert [point.name for point in back.checkpoints()] == [point.name for point in stayed.checkpoints()]
     check_nothing_lost(back.ledger)
+
+
+def test_two_processes_by_turns_decide_as_one_alone_would(path: Path) -> None:
+    clocks = ScriptedClock(1_000.0), ScriptedClock(1_000.0)
+    alone = library(path.with_name("alone.db"), clock=clocks[0], settings=Settings()).session("s")
+    both = [library(path, clock=clocks[1], settings=Settings()).session("s") for _ in range(2)]
+    rests = 0
+    for turn, exchange in enumerate(exchanges(LONGER)):
+        took = [*exchange.new, *([exchange.answer] if exchange.answer is not None else [])]
+        both[turn % 2].refresh()
+        play(alone, took, clocks[0])
+        play(both[turn % 2], took, clocks[1])
+        decisions = [each._kept.state.decision for each in (alone, both[turn % 2])]
+        decided = [each.because.code for each in decisions if each is not None]
+        assert decided[0] == decided[1], turn
+        rests += decided[0] == "rent-rests"
+    assert rests > 10
+    assert alone.status().compaction_count > 0
+    assert both[(turn + 1) % 2].view() != alone.view()
+    both[(turn + 1) % 2].refresh()
+    assert both[0].view() == both[1].view() == alone.view()
 
 
 def test_rewinding_over_five_compactions_restores_the_bytes_and_so_does_rewinding_that(path: Path) -> None:

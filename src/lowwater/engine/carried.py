@@ -7,8 +7,8 @@ from msgspec.structs import fields, replace
 
 from lowwater.engine.state import State
 
-LOCAL = frozenset({"ledger", "model", "call", "laid", "market", "rest", "rejected"})
-"""What is not carried: the ledger is stored as such, the model is found by its name, the rest is of one turn."""
+LOCAL = frozenset({"ledger", "model", "call", "laid", "market", "rejected"})
+"""What is not carried: the ledger is stored as such, the model is found by its name, all else is of one turn."""
 
 _CARRIED = tuple(field for field in fields(State) if field.name not in LOCAL)
 # The fields are those of State, so that a new one is carried without being written down twice.

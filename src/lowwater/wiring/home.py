@@ -96,7 +96,7 @@ class Home:
         if stored.version == known.version:
             return state
         ledger = state.ledger.extend(stored.entries)
-        new = unpack(stored.carried, replace(state, ledger=ledger, laid=None, rest=None))
+        new = unpack(stored.carried, replace(state, ledger=ledger, laid=None))
         # Only now: what could not be read must not count as known.
         count = known.entries + len(stored.entries)
         self.known = Known(version=stored.version, entries=count, about=stored.about)
