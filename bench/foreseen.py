@@ -1,122 +1,81 @@
-"""How well a session's input bill is foreseen from its sizes and times, and what its first call has to do with it.
+"""How well a session's input bill is foreseen from sizes and times, and what its first call has to do with it.
 
     .venv/bin/python -m bench.foreseen
 
-What a first call reads from the cache was left there by another session. Four ways to take it are compared: as it was
-recorded; as nothing; as the first call of the session before read, in the same folder and with the same model; and the
-same only if a recorded session of that folder called the model within the hour before.
+What a first call reads from the cache was left there by another session. Three ways to take it are compared: as it was
+recorded; as nothing; and as the sessions around it tell (`bench.starts`), by their sizes, times and first calls, and
+not by anything that its own calls read. Status 1 if the last misses its bounds.
 """
 
 import sys
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from statistics import median, quantiles
 
-from msgspec import Struct
-
+from bench.starts import Begun, Starts
 from bench.transcripts import CANONICAL
-from lowwater.economics.bill import cost_at
-from lowwater.replay.audit.calls import Call, calls_of
-from lowwater.replay.audit.foreseen import foresee, foreseen_bill
+from lowwater.replay.audit.calls import calls_of
+from lowwater.replay.audit.foreseen import Start, foreseen_bill
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.usage import Usage
 
-_HOUR = 3_600.0
-
-
-class Session(Struct, frozen=True, kw_only=True):
-    """What one recorded session says of its first call, and its input bill as recorded and foreseen, in nano-dollars."""
-
-    folder: str
-    first: Call
-    foreseen: Usage
-    """The first call as foreseen with what it read as recorded."""
-    times: tuple[float, ...]
-    bill: int
-    recorded: int
-
-    @property
-    def read(self) -> int:
-        """What the first call read."""
-        return self.first.usage.cache_read if self.first.usage else 0
-
-    def error(self, read: int) -> float:
-        """Return by what share the bill is off if the first call is taken to read so much."""
-        prices = self.first.prices
-        assert prices is not None
-        other = min(read, self.foreseen.prompt) - self.foreseen.cache_read
-        fresh = prices.cache_write if self.foreseen.cache_write else prices.input
-        if self.foreseen.cache_write_long and prices.cache_write_long is not None:
-            fresh = prices.cache_write_long
-        kept = cost_at(Usage(cache_read=abs(other)), prices)
-        written = abs(other) * fresh // 1_000
-        change = (kept - written) if other > 0 else (written - kept)
-        return abs(self.bill + change - self.recorded) / self.recorded
+MEDIAN, NINE_OF_TEN = 0.05, 0.20
 
 
-def sessions() -> list[Session]:
-    """Return the recorded sessions with usage and prices, in the order they began."""
-    pricing, found = Pricing(), []
+def sessions() -> dict[str, Begun]:
+    """Return the recorded sessions with usage, times and prices, by their ids, in the order they began."""
+    pricing, found = Pricing(), {}
     for recording in recordings([CANONICAL]):
         calls = calls_of(recording, pricing)
         bill = foreseen_bill(calls)
-        pairs = [
-            (call, seen)
-            for call, seen in zip(calls, foresee(calls), strict=True)
-            if seen is not None and call.prices is not None and call.at is not None
-        ]
-        if bill is None or not bill.recorded or not pairs:
+        told = tuple(call for call in calls if call.usage is not None)
+        if bill is None or not bill.recorded or not any(call.prices and call.at for call in told):
             continue
-        found.append(
-            Session(
-                folder=recording.path.rsplit("/", 2)[-2],
-                first=pairs[0][0],
-                foreseen=pairs[0][1],
-                times=tuple(call.at or 0.0 for call, _ in pairs),
-                bill=bill.foreseen,
-                recorded=bill.recorded,
-            )
-        )
-    return sorted(found, key=lambda session: session.times[0])
+        folder = recording.path.rsplit("/", 2)[-2]
+        found[recording.id] = Begun(agent=recording.agent, folder=folder, calls=told)
+    return dict(sorted(found.items(), key=lambda each: each[1].at))
 
 
-def _like(earlier: Sequence[Session], session: Session) -> list[Session]:
-    key = (session.folder, session.first.model.name)
-    return [other for other in earlier if (other.folder, other.first.model.name) == key]
+def error(session: Begun, start: Start | None) -> float:
+    """Return by what share of the recorded input bill the foreseen one is off."""
+    bill = foreseen_bill(session.calls, start)
+    assert bill is not None
+    return abs(bill.error)
 
 
-def as_before(earlier: Sequence[Session], session: Session) -> int:
-    """Return what the first call of the session before read."""
-    like = _like(earlier, session)
-    return like[-1].read if like else 0
-
-
-def as_near(earlier: Sequence[Session], session: Session) -> int:
-    """Return the same of the last that read anything, if one of them called within the hour before."""
-    like, began = _like(earlier, session), session.times[0]
-    is_near = any(0 < began - at <= _HOUR for other in like for at in other.times)
-    return next((other.read for other in reversed(like) if other.read), 0) if is_near else 0
+def both(errors: Sequence[float]) -> tuple[float, float]:
+    """Return the median of some errors, and what nine of ten are within."""
+    return median(errors), quantiles(errors, n=10, method="inclusive")[-1]
 
 
 def main() -> int:
-    """Print the errors of the four ways."""
+    """Print the errors of each way."""
     if not CANONICAL.is_dir():
         print(f"no recorded sessions at {CANONICAL}")
         return 0
     every = sessions()
-    ways: dict[str, Callable[[int, Session], int]] = {
-        "as recorded": lambda _, session: session.read,
-        "nothing": lambda _, _session: 0,
-        "as the session before": lambda at, session: as_before(every[:at], session),
-        "that, if one called within the hour": lambda at, session: as_near(every[:at], session),
+    starts = Starts(tuple(every.values()))
+    ways: dict[str, Callable[[Begun], Start | None]] = {
+        "as recorded": lambda _: None,
+        "nothing": lambda _: Start(fixed=0, read=0),
+        "as the sessions around it tell": starts.of,
     }
-    print(f"{len(every)} sessions; {sum(session.read > 0 for session in every)} first calls read something\n")
-    print("| what the first call reads | error of the input bill, median | nine of ten |\n|---|---|---|")
+    read = sum(session.read > 0 for session in every.values())
+    print(f"{len(every)} sessions; {read} first calls read something\n")
+    print(
+        "| what the first call reads | error of the input bill, median | nine of ten | tune half | report half |"
+    )
+    print("|---|---|---|---|---|")
     for name, way in ways.items():
-        errors = [session.error(way(at, session)) for at, session in enumerate(every)]
-        most = quantiles(errors, n=10, method="inclusive")[-1]
-        print(f"| {name} | {median(errors):.2%} | {most:.1%} |")
-    return 0
+        errors = {each: error(session, way(session)) for each, session in every.items()}
+        halves = [
+            [each for key, each in errors.items() if blake2b(key.encode()).digest()[0] % 2 == half]
+            for half in (0, 1)
+        ]
+        middle, most = both(list(errors.values()))
+        of_halves = " | ".join("{:.2%} · {:.1%}".format(*both(half)) for half in halves)
+        print(f"| {name} | {middle:.2%} | {most:.1%} | {of_halves} |")
+    return 0 if middle <= MEDIAN and most <= NINE_OF_TEN else 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.replay.audit.foreseen import foresee, foreseen_bill
+from lowwater.replay.audit.foreseen import Start, foresee, foreseen_bill
 from lowwater.values.usage import Usage
 from tests.replay.audit_talk import GPT, Talk, growing
 
@@ -82,3 +82,34 @@ def test_a_call_without_a_recorded_prompt_is_passed_over():
     talk = begun().call(prompt=0, read=0, usage=Usage(output=5)).tool("text", prompt=62_000, read=0)
     assert foresee(talk.calls())[2] is None
     assert read_at(talk) == 60_000
+
+
+def test_a_start_takes_the_place_of_what_the_first_call_read():
+    usages = foresee(begun().calls(), Start(fixed=10_000, read=0))
+    assert usages[0] == Usage(cache_write=30_000)
+    assert foresee(begun().calls(), Start(fixed=10_000, read=10_000))[0] == Usage(
+        cache_read=10_000, cache_write=20_000
+    )
+    resumed = foresee(begun().calls(), Start(fixed=10_000, read=99_000))[0]
+    assert resumed is not None
+    assert resumed.cache_read == 30_000
+
+
+def test_a_compaction_leaves_the_fixed_start_though_the_first_call_did_not_read_it():
+    calls = begun().compacts().call(prompt=40_000, read=9).calls()
+    assert [usage and usage.cache_read for usage in foresee(calls, Start(fixed=10_000, read=0))] == [
+        0,
+        30_000,
+        10_000,
+    ]
+
+
+@pytest.mark.parametrize(("long", "field"), [(False, "cache_write"), (True, "cache_write_long")])
+def test_inside_of_a_turn_a_little_is_written_anew(long: bool, field: str):
+    talk = begun(long=long).tool("text", prompt=61_000, read=0, long=long)
+    talk.says().call(prompt=62_000, read=0, long=long)
+    usages = foresee(talk.calls(), Start(fixed=10_000, read=0, slip=0.01))
+    assert usages[2] == Usage(cache_read=59_500, **{field: 1_500})
+    assert usages[3] == Usage(cache_read=61_000, **{field: 1_000}), (
+        "where the user speaks it is all or nothing"
+    )

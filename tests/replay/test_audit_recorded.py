@@ -8,6 +8,7 @@ from statistics import median, quantiles
 
 import pytest
 
+from bench import foreseen
 from lowwater.replay.audit.audited import AuditedSession
 from lowwater.replay.audit.calls import Call, calls_of
 from lowwater.replay.audit.causes import misses_of, shortfall
@@ -59,6 +60,12 @@ def test_the_input_bill_is_foreseen_from_sizes_and_times(read, record_property):
     assert len(every) > 300
     assert median(every) <= 0.05
     assert p90 <= 0.20
+
+
+def test_so_it_is_if_its_first_call_is_foreseen_too(capsys):
+    status = foreseen.main()
+    said = capsys.readouterr().out
+    assert status == 0, said
 
 
 def test_causes_agree_with_the_counters(read):
