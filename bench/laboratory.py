@@ -183,8 +183,18 @@ def engine_row(name: str, sessions: Sequence[Session]) -> str | None:
 def main(paths: Sequence[str]) -> int:
     """Print both tables."""
     rows, engine, missed = [], [], []
+    if not paths:
+        print(
+            "name the files that `lowwater replay --json FILE` wrote, one for each price sheet",
+            file=sys.stderr,
+        )
+        return 2
     for path in map(Path, paths):
-        told = msgspec.json.decode(path.read_bytes(), type=Told)
+        try:
+            told = msgspec.json.decode(path.read_bytes(), type=Told)
+        except (OSError, msgspec.MsgspecError) as error:
+            print(f"{path} is nothing that `lowwater replay --json` wrote: {error}", file=sys.stderr)
+            return 2
         sessions = [each for each in told.sessions if each.optimum_usd is not None]
         line, misses = row(path.stem, sessions)
         rows.append(line)

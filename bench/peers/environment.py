@@ -62,8 +62,8 @@ def _this_tree() -> list[str]:
 
 
 def _project_of(line: str) -> str:
-    """Return what a line of requirements asks for, without extras and version."""
-    return re.split(r"[\[<>=!~;:]", line, maxsplit=1)[0].strip()
+    """Return what a line of requirements asks for, without extras and version; of `--editable`, one tree stands for another."""
+    return re.split(r"[\[<>=!~;:]|(?<=--editable) ", line, maxsplit=1)[0].strip()
 
 
 def _version_of(line: str) -> str:

@@ -64,6 +64,7 @@ def test_other_extras_stand_beside_each_other_and_other_versions_replace_one_ano
     assert held == ["one[a]==1", "two==2", "one[a,b]==1"]
     assert held_after(held, ["one==3"]) == ["two==2", "one==3"]
     assert held_after(["# pyproject.toml: 1"], ["# pyproject.toml: 2"]) == ["# pyproject.toml: 2"]
+    assert held_after(["two==2", "--editable /one"], ["--editable /other"]) == ["two==2", "--editable /other"]
 
 
 @pytest.mark.full
