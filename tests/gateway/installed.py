@@ -33,6 +33,7 @@ OPENCODE = Package(
     name="opencode", asked="opencode-ai@1.18.33", unpacks="node_modules/opencode-ai/postinstall.mjs"
 )
 HERMES = "hermes-agent==0.19.0"
+AIDER = "aider-chat==0.86.2"
 
 
 def program_of(package: Package) -> Path:
@@ -51,6 +52,11 @@ def program_of(package: Package) -> Path:
 def hermes() -> Path:
     """Return the program of Hermes, in the environment of its own that the benchmarks use as well."""
     return python_with("hermes", HERMES, lowwater=True).with_name("hermes")
+
+
+def aider() -> Path:
+    """Return the program of aider, in an environment of its own."""
+    return python_with("aider", AIDER).with_name("aider")
 
 
 def _install(package: Package, home: Path) -> None:

@@ -54,6 +54,26 @@ def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) 
     store.close()
 
 
+ONCE = """
+import anthropic
+said = [{"role": role, "content": f"hello {at}"} for at, role in enumerate(["user", "assistant"] * 3 + ["user"])]
+anthropic.Anthropic(api_key="sk-test").messages.create(model="claude-opus-4-5", max_tokens=99, messages=said)
+"""
+
+
+def test_the_bill_is_of_this_run_where_a_session_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    with Provider() as provider:
+        env = {"ANTHROPIC_BASE_URL": provider.anthropic_base_url, "COLUMNS": "120"}
+        command = ["run", "--store", f"sqlite:///{path}", "--", sys.executable, "-c", ONCE]
+        bills = [lowwater(*command, env=env).stderr for _ in range(2)]
+    store = SqliteStore(path)
+    (session,) = store.sessions()
+    store.close()
+    assert session.turns == 2
+    assert all("\n1 call for $" in bill for bill in bills), bills
+
+
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     done = lowwater("run", "--", "no-such-agent", env={"LOWWATER_STORE": f"sqlite:///{tmp_path}/x.db"})
     assert done.returncode == 1

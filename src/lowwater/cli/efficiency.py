@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from lowwater.account.advice_words import sentence
 from lowwater.account.cadence import cadence
 from lowwater.account.efficiency import Efficiency
 from lowwater.account.efficiency import efficiency as efficiency_of
 from lowwater.cli.efficiency_page import page
-from lowwater.cli.kept_session import EMPTY, all_accounts, find_session
+from lowwater.cli.kept_session import EMPTY, all_accounts, find_session, later_than
 from lowwater.cli.kept_words import moment, read_since
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
@@ -63,16 +62,10 @@ def efficiency(
 
 def _accounts(store: Store, session: str, begin: float | None) -> list[Account]:
     every = store.accounts([find_session(store, session).name]) if session else all_accounts(store)
-    return (
-        every if begin is None else [account for account in (_since(one, begin) for one in every) if account]
-    )
-
-
-def _since(account: Account, begin: float) -> Account | None:
-    """Return the account without what came before a moment; None if nothing is left."""
-    records = tuple(record for record in account.records if record.at >= begin)
-    events = tuple(event for event in account.events if event.at >= begin)
-    return replace(account, records=records, events=events) if records or events else None
+    if begin is None:
+        return every
+    later = (later_than(account, begin) for account in every)
+    return [account for account in later if account.records or account.events]
 
 
 def _said(found: Efficiency, accounts: Sequence[Account], begin: float | None) -> dict[str, object]:

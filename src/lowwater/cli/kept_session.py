@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from msgspec.structs import replace
+
 from lowwater.cli.conversations import DEFAULT_MODEL
 from lowwater.cli.failing import say
 from lowwater.cli.kept_words import on_one_line
@@ -50,6 +52,13 @@ def all_accounts(store: Store) -> list[Account]:
         return store.accounts()
     except DamagedStore:
         return [account for listed in store.sessions() for account in _readable(store, listed)]
+
+
+def later_than(account: Account, begin: float) -> Account:
+    """Return the account without what came before a moment."""
+    records = tuple(record for record in account.records if record.at >= begin)
+    events = tuple(event for event in account.events if event.at >= begin)
+    return replace(account, records=records, events=events)
 
 
 def _readable(store: Store, listed: Listed) -> list[Account]:

@@ -13,7 +13,7 @@ import typer
 
 from lowwater.account.figures import Figures
 from lowwater.cli.failing import say
-from lowwater.cli.kept_session import all_accounts
+from lowwater.cli.kept_session import all_accounts, later_than
 from lowwater.cli.kept_words import amount
 from lowwater.cli.printing import page_width
 from lowwater.cli.serve import Marks, Recall, Summaries
@@ -101,8 +101,8 @@ def _run_behind(command: list[str], options: Options, store: Store) -> int:
 
 
 def _print_bill(store: Store, *, since: float, client: str) -> None:
-    """Print on standard error what the client's sessions cost: standard output is the client's."""
-    accounts = [account for account in all_accounts(store) if account.session.changed_at >= since]
+    """Print on standard error what the client's sessions cost in this run: standard output is the client's."""
+    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
     if not accounts:
         say(f"{client} sent no conversation through the gateway")
         return
