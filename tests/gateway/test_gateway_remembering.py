@@ -8,9 +8,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from lowwater.errors import BadInput
-from lowwater.gateway.remembering import Remembering, chain_of, keys_of
+from lowwater.gateway import remembering
+from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
 
 
 def said(*texts: str) -> list[bytes]:
@@ -25,9 +27,9 @@ lists = st.lists(st.sampled_from("abc"), min_size=1, max_size=8)
 
 @given(st.lists(lists, min_size=1, max_size=12), st.sampled_from([0, 2_000, 1_000_000]))
 def test_whatever_was_read_before_a_list_reads_the_same(told: list[list[str]], most: int) -> None:
-    remembering = Remembering(most)
+    known = Remembering(most)
     for texts in told:
-        read = remembering.read(said(*texts), "anthropic")
+        read = known.read(said(*texts), "anthropic")
         fresh = Remembering(0).read(said(*texts), "anthropic")
         assert [each.message for each in read] == [each.message for each in fresh]
         assert [each.raw for each in read] == said(*texts)
@@ -35,39 +37,53 @@ def test_whatever_was_read_before_a_list_reads_the_same(told: list[list[str]], m
 
 
 def test_a_list_that_grew_is_made_of_the_same_messages() -> None:
-    remembering = Remembering(1_000_000)
-    first = remembering.read(said("a", "b", "c"), "anthropic")
-    again = remembering.read(said("a", "b", "c", "d", "e"), "anthropic")
+    known = Remembering(1_000_000)
+    first = known.read(said("a", "b", "c"), "anthropic")
+    again = known.read(said("a", "b", "c", "d", "e"), "anthropic")
     assert all(new is old for new, old in zip(again[:3], first, strict=True))
-    branch = remembering.read(said("a", "b", "x", "d"), "anthropic")
+    branch = known.read(said("a", "b", "x", "d"), "anthropic")
     assert [each.message.text for each in branch] == ["a", "b", "x", "d"]
     assert branch[3] is again[3], "a message is the same wherever it stands"
 
 
+def test_another_thread_that_asks_for_the_same_message_elsewhere_changes_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = Remembering(1_000_000).read(said("a", "b", "c"), "anthropic")
+    wanted = tuple(chain_of([each.likeness for each in read]))
+
+    def overtaken(each: Read, field: str, value: object) -> None:
+        force_setattr(each, field, value)
+        force_setattr(each, field, (b"behind others", b"a key of theirs"))
+
+    monkeypatch.setattr(remembering, "force_setattr", overtaken)
+    assert keys_of(read) == wanted
+
+
 def test_two_formats_never_share_a_message() -> None:
-    remembering = Remembering(1_000_000)
+    known = Remembering(1_000_000)
     for _ in range(2):
         for format in ("anthropic", "openai_chat"):
-            read = remembering.read(said("a", "b", "c"), format)
+            read = known.read(said("a", "b", "c"), format)
             assert {each.message.wire and each.message.wire.format for each in read} == {format}
 
 
 def test_what_is_forgotten_takes_no_memory_though_something_leads_to_it() -> None:
-    remembering = Remembering(10_000)
+    known = Remembering(10_000)
     head, *behind = said("hello", *(f"long {at} " * 80 for at in range(4)))
-    tail = [ref(each) for each in remembering.read([head, *behind], "anthropic")[1:]]
+    tail = [ref(each) for each in known.read([head, *behind], "anthropic")[1:]]
     assert all(each() is not None for each in tail)
     for number in range(40):
-        remembering.read([head], "anthropic")
-        remembering.read(said(f"{number} " * 400), "anthropic")
+        known.read([head], "anthropic")
+        known.read(said(f"{number} " * 400), "anthropic")
     gc.collect()
     assert all(each() is None for each in tail)
 
 
 def test_what_cannot_be_read_is_not_remembered() -> None:
-    remembering = Remembering(1_000_000)
+    known = Remembering(1_000_000)
     broken: list[Any] = [*said("a", "b"), b'{"role":"user","content":7}']
     for _ in range(2):
         with pytest.raises(BadInput):
-            remembering.read(broken, "anthropic")
-    assert len(remembering.read(said("a", "b", "c"), "anthropic")) == 3
+            known.read(broken, "anthropic")
+    assert len(known.read(said("a", "b", "c"), "anthropic")) == 3

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -15,8 +14,6 @@ from lowwater.values.view import Edited, Item, Summary
 
 _ASIDE = frozenset({"shorten", "reasoning"})
 """Mechanisms that edit without compacting what stands before: at the door, and thinking that a model forbids."""
-T = TypeVar("T")
-
 _RECENT = 200
 """Entries that are looked through for a change of the system prompt."""
 
@@ -63,20 +60,23 @@ def seams_of(ledger: Ledger, messages: Sequence[Message]) -> Seams:
         old = _edge(ledger, then, before.position)
         earlier = old if old is not None and old < shared else None
     edge = _edge(ledger, items, len(ledger.entries))
+    last = _place(messages, items, shared - 1 if shared else None)
     return Seams(
-        shared=1 + _in(messages, items, shared - 1, default=-1) if shared else 0,
-        edge=None if edge is None else _in(messages, items, edge, default=None),
-        earlier=None if earlier is None else _in(messages, items, earlier, default=None),
+        shared=0 if last is None else last + 1,
+        edge=_place(messages, items, edge),
+        earlier=_place(messages, items, earlier),
         system_moves=_system_moves(ledger),
     )
 
 
-def _in(messages: Sequence[Message], items: Sequence[Item], at: int, *, default: T) -> int | T:
-    """Return where the message of an item stands in what is sent; mostly at its own place."""
+def _place(messages: Sequence[Message], items: Sequence[Item], at: int | None) -> int | None:
+    """Return where the message of an item stands in what is sent, mostly at its own place; None if it is not there."""
+    if at is None:
+        return None
     message = items[at].message
     if at < len(messages) and messages[at] is message:
         return at
-    return next((place for place, each in enumerate(messages) if each is message), default)
+    return next((place for place, each in enumerate(messages) if each is message), None)
 
 
 def _newest_answer(items: Sequence[Item]) -> int:

@@ -89,7 +89,7 @@ class Chain(Sequence[T], Generic[T]):
         return self._distant + self._length
 
     def __iter__(self) -> Iterator[T]:
-        # A copy of references: the list may grow meanwhile, and a generator takes ten times as long.
+        # A copy of references: the list may grow meanwhile, and a generator takes its time for each item.
         here = self._items[: self._length]
         return iter(here) if self._before is None else chain(self._before, here)
 
