@@ -133,6 +133,8 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=1_000_000_000)
     parser.add_argument("--at", type=Path, help="where to write the logs; a temporary folder by default")
     given = parser.parse_args()
+    if given.at is not None and not given.at.is_dir():
+        parser.error(f"--at: there is no folder {given.at}")
     with tempfile.TemporaryDirectory(dir=given.at) as place:
         folder, caches = Path(place) / "projects", Path(place)
         folder.mkdir()
