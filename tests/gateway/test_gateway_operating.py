@@ -126,6 +126,11 @@ def test_what_cannot_be_listened_on_is_one_sentence() -> None:
             bind("127.0.0.1", taken.getsockname()[1])
 
 
+def test_who_is_told_the_address_may_connect_before_the_server_has_started() -> None:
+    with bind("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname(), timeout=5):
+        pass
+
+
 def test_an_upstream_that_is_no_url_is_refused() -> None:
     with pytest.raises(BadSetting, match="must begin with http"):
         Options(anthropic_upstream="api.anthropic.com")

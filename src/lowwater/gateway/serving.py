@@ -13,6 +13,8 @@ from lowwater.gateway.app import Gateway
 
 GRACE = 30
 """Seconds for answers under way when the server is told to stop."""
+_WAITING = 2_048
+"""Connections that may wait to be taken, as many as the server itself allows."""
 
 
 def serve(gateway: Gateway, *, host: str, port: int, ready: Callable[[str], object] = lambda _: None) -> None:
@@ -40,13 +42,15 @@ def served(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, grace: i
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket at an address, or raise a BadSetting that says why that cannot be had."""
+    """Return a socket that listens at an address, or raise a BadSetting that says why that cannot be had."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, port))
+            # At once: who is told the URL may connect before the server has started, and waits.
+            bound.listen(_WAITING)
         except BaseException:
             bound.close()
             raise
