@@ -18,7 +18,7 @@ from tests.gateway.conftest import MODEL, Starting, eventually
 BODY: dict[str, Any] = {
     "model": MODEL,
     "max_tokens": 9,
-    "messages": [{"role": "user", "content": "the launch code is 4711"}],
+    "messages": [{"role": "user", "content": "the launch code is quillwort"}],
 }
 
 
@@ -45,7 +45,7 @@ def test_metrics_count_requests_and_turns(start: Starting) -> None:
     text = shown[-1]
     assert re.search(r"lowwater_gateway_first_byte_seconds_count [1-9]", text)
     assert 'model="claude-opus-4-5"' in text
-    assert "4711" not in text
+    assert "quillwort" not in text
 
 
 def test_a_log_line_has_figures_and_neither_contents_nor_keys(
@@ -65,7 +65,7 @@ def test_a_log_line_has_figures_and_neither_contents_nor_keys(
     everything = "\n".join(
         record.getMessage() for record in caplog.records if not record.name.startswith("httpx")
     )
-    assert "4711" not in everything
+    assert "quillwort" not in everything
     assert "sk-very-secret" not in everything
 
 
