@@ -99,8 +99,8 @@ def test_an_unknown_policy_is_refused_with_the_name_most_like_it() -> None:
     [
         ({"summarizer": object()}, "a object is no summarizer"),
         ({"summarizer": [len]}, "is no summarizer"),
-        ({"deadline": 0.0}, "must be above 0"),
-        ({"deadline": float("nan")}, "must be above 0"),
+        ({"deadline": 0.0}, "seconds above 0"),
+        ({"deadline": float("nan")}, "seconds above 0"),
     ],
     ids=["object", "function", "no time", "not a number"],
 )

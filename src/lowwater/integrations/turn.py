@@ -30,14 +30,14 @@ class Preamble(Struct, frozen=True, kw_only=True):
 def begin(session: Session, units: Sequence[Unit[S]], preamble: Preamble) -> Sending[S]:
     """Return what to send for a conversation, compacted only if it pays."""
     wires = wires_of(units, format_of(session))
-    request = session.prepare(wires, **_options(preamble))
+    request = session.prepare(wires, starts_over=True, **_options(preamble))
     return sending(request, session.ledger, units)
 
 
 async def abegin(session: Session, units: Sequence[Unit[S]], preamble: Preamble) -> Sending[S]:
     """Do what `begin` does without blocking the event loop."""
     wires = wires_of(units, format_of(session))
-    request = await session.aprepare(wires, **_options(preamble))
+    request = await session.aprepare(wires, starts_over=True, **_options(preamble))
     return sending(request, session.ledger, units)
 
 

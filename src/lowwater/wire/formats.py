@@ -52,11 +52,27 @@ def raw_messages(messages: Sequence[object]) -> list[bytes]:
     """Return messages a Python caller holds (dicts, SDK objects, or bytes already) as bytes."""
     raws = []
     for index, message in enumerate(messages):
+        if not isinstance(message, bytes) and _holds_bytes(message):
+            raise MalformedMessage(index, "bytes are no message content: decode them to text first")
         try:
             raws.append(message if isinstance(message, bytes) else write_json(message))
         except BadInput as error:
             raise MalformedMessage(index, str(error)) from None
     return raws
+
+
+def _holds_bytes(value: object) -> bool:
+    """Return whether bytes stand anywhere in `value`; JSON would silently hold them as base64."""
+    left = [value]
+    while left:
+        inner = left.pop()
+        if isinstance(inner, dict):
+            left += [each for each in inner.values() if not isinstance(each, str)]
+        elif isinstance(inner, list | tuple):
+            left += [each for each in inner if not isinstance(each, str)]
+        elif isinstance(inner, bytes | bytearray | memoryview):
+            return True
+    return False
 
 
 def messages_in(raws: Sequence[bytes], format: Format) -> list[bytes]:

@@ -1,6 +1,6 @@
 """What a caller hands to a session, as Python objects: read in the format it tells."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,10 +12,14 @@ from lowwater.engine.recall import offers_recall
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.turn import Prepared, prepare
+from lowwater.errors import BadInput
+from lowwater.ingest.likeness import says_the_same
+from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format, Message
 from lowwater.wire.detect import told_format
 from lowwater.wire.formats import decode_messages, encode_messages, raw_messages, reread
 from lowwater.wire.reading import write_json
+from lowwater.wiring.arguments import require_count, require_json, require_objects
 
 
 class Read(Struct, frozen=True, kw_only=True):
@@ -36,31 +40,75 @@ class Brought(Struct, frozen=True, kw_only=True):
     offers_recall: bool = False
     thinking: object = None
     tool_choice: object = None
+    starts_over: bool = False
+    """Whether messages that have nothing in common with the session may take the place of its history."""
 
     def incoming(self, state: State) -> Incoming:
-        """Return them as values."""
+        """Return them as values, or raise BadInput for a mistake."""
         read = None if self.messages is None else read_messages(self.messages, state)
-        tools = None if self.tools is None else write_json(self.tools)
+        if read is not None and not self.starts_over:
+            _refuse_fragment(read.messages, state.ledger)
+        tools = None if self.tools is None else require_objects(self.tools, "tools", each="one for each tool")
+        if self.max_tokens is not None:
+            require_count(self.max_tokens, "max_tokens")
         return Incoming(
             messages=None if read is None else read.messages,
             format=None if read is None else read.told,
             assumed=None if read is None else read.format,
-            system=None if self.system is None else write_json(self.system),
+            system=None if self.system is None else _system(self.system),
             tools=tools,
             max_tokens=self.max_tokens,
             offers_recall=self.offers_recall
             or offers_recall(state.ledger.view.tools if tools is None else tools),
-            parameters=self.written(self.thinking) + b"\0" + self.written(self.tool_choice),
+            parameters=self.thinking_json + b"\0" + self.tool_choice_json,
         )
 
-    @staticmethod
-    def written(value: object) -> bytes:
-        """Return a parameter as JSON, nothing if it was not given."""
-        return b"" if value is None else write_json(value)
+    @property
+    def thinking_json(self) -> bytes:
+        """`thinking` as JSON, empty if it was not given."""
+        return b"" if self.thinking is None else require_json(self.thinking, "thinking", "mapping")
+
+    @property
+    def tool_choice_json(self) -> bytes:
+        """`tool_choice` as JSON, empty if it was not given."""
+        choice = self.tool_choice
+        return b"" if choice is None else require_json(choice, "tool_choice", "text", "mapping")
 
     def turn(self, state: State, setup: Setup, at: float) -> Steps[Prepared]:
         """Return the turn that prepares them for sending."""
         return prepare(state, self.incoming(state), setup, at)
+
+
+def _system(system: object) -> bytes:
+    """Return a system prompt as JSON: text, or a list of text blocks."""
+    if isinstance(system, str):
+        return write_json(system)
+    require_json(system, "system", "text", "list")
+    return require_objects(system, "system", each='one for each block, such as {"type": "text", "text": "…"}')
+
+
+def _refuse_fragment(messages: Sequence[Message], ledger: Ledger) -> None:
+    """Raise BadInput for a list of new messages alone: as the client's whole list it would drop the history.
+
+    Such a list holds no answer of the model, and begins neither as the view nor as the history does.
+    """
+    held, given = _spoken(ledger.view.messages), _spoken(messages)
+    if not given or not any(message.role == "assistant" for message in held):
+        return
+    if any(message.role == "assistant" for message in given) or says_the_same(held[0], given[0]):
+        return
+    first = min(ledger.view.shown_numbers())
+    if any(says_the_same(each.message, given[0]) for each in ledger.messages[first - 1 : first + 1]):
+        return
+    raise BadInput(
+        f"prepare takes the whole conversation, and the {len(given)} given here continue none of the "
+        f"{len(held)} messages in view: give the whole list; or append() what is new and call "
+        "prepare() without messages; or say starts_over=True to begin anew"
+    )
+
+
+def _spoken(messages: Iterable[Message]) -> list[Message]:
+    return [message for message in messages if message.role not in {"system", "developer"}]
 
 
 def read_messages(messages: object, state: State) -> Read:

@@ -1,7 +1,7 @@
 """The library's entrance: models, settings and policy, and a session per conversation."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lowwater.count.message import count_message
 from lowwater.count.preamble import count_preamble
@@ -13,6 +13,14 @@ from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import LogSink
 from lowwater.ports import Clock, MemoryHook, Sink, Store
 from lowwater.values.settings import FallbackProvider, Settings
+from lowwater.values.settings.words import shown
+from lowwater.wiring.arguments import (
+    CheckedClock,
+    require_list,
+    require_methods,
+    require_text,
+    settings_given,
+)
 from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.counting import counter_for, framing_for
 from lowwater.wiring.lineage import new_name
@@ -47,7 +55,7 @@ class Lowwater:
         policy: str | None = None,
         mechanisms: Iterable[str] = (),
         summarizer: Writer | Sequence[Writer] = (),
-        settings: Settings | None = None,
+        settings: Settings | Mapping[str, object] | None = None,
         store: Store | str | None = None,
         sinks: Iterable[Sink] = (),
         hooks: Iterable[MemoryHook] = (),
@@ -55,11 +63,19 @@ class Lowwater:
         clock: Clock | None = None,
         deadline: float = 60.0,
     ) -> None:
-        chosen = settings or Settings()
+        chosen = settings_given(settings)
+        _refuse_mistakes(model=model, base_url=base_url, store=store, on_warning=on_warning)
+        require_list(fallbacks, "fallbacks", of="models")
+        require_list(mechanisms, "mechanisms", of="names")
+        require_list(sinks, "sinks", of="sinks")
+        require_list(hooks, "hooks", of="memory hooks")
+        sinks, hooks = tuple(sinks), tuple(hooks)
+        require_methods(sinks, "sinks", method="record")
+        require_methods(hooks, "hooks", method="on_pre_compress")
         routes = (Route(model=model, base_url=base_url), *_fallbacks(fallbacks, chosen))
         summarizers = summarizers_for(summarizer, chosen)
-        if not deadline > 0:
-            raise BadSetting(f"a deadline of {deadline} seconds makes no sense: it must be above 0")
+        if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline > 0:
+            raise BadSetting(f"deadline must be a number of seconds above 0, not {shown(deadline)}")
         registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
         self._route = routes[0]
         self._setup = Setup(
@@ -77,16 +93,18 @@ class Lowwater:
         )
         self._outside = Outside(
             summarizers=summarizers,
-            sinks=tuple(sinks) if chosen.output.quiet else (LogSink(), *sinks),
-            hooks=tuple(hooks),
+            sinks=sinks if chosen.output.quiet else (LogSink(), *sinks),
+            hooks=hooks,
             store=opened_store(store, redact=chosen.privacy.redact),
             on_warning=on_warning,
             quiet=chosen.output.quiet,
-            clock=clock or SystemClock(),
+            clock=SystemClock() if clock is None else CheckedClock(clock),
             deadline=deadline,
             registry=registry,
             windows=Windows(),
         )
+        for route in routes:
+            self._outside.doubt(route.model, base_url=route.base_url)
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
@@ -132,7 +150,21 @@ class Lowwater:
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:
     """Return where to fall back to: what was given, or else what the settings say."""
     chosen = tuple(given) or settings.fallback_providers
+    for each in chosen:
+        if not isinstance(each, FallbackProvider):
+            require_text(each, "each of fallbacks")
     return tuple(
         Route(model=each) if isinstance(each, str) else Route(model=each.model, base_url=each.base_url or "")
         for each in chosen
     )
+
+
+def _refuse_mistakes(*, model: object, base_url: object, store: object, on_warning: object) -> None:
+    """Raise BadInput or BadSetting for an argument that cannot be what was meant."""
+    require_text(model, "model")
+    if not isinstance(base_url, str):
+        raise BadSetting(f"base_url must be text, not {shown(base_url)}")
+    if not (store is None or isinstance(store, str) or callable(getattr(store, "outline", None))):
+        raise BadSetting(f"store must be an address or an open store, not {shown(store)}")
+    if not (on_warning is None or callable(on_warning)):
+        raise BadSetting(f"on_warning must be a function, not {shown(on_warning)}")

@@ -14,6 +14,7 @@ from lowwater.engine.state import State
 from lowwater.values.ledger import Ledger
 from lowwater.values.stored import About, Hit
 from lowwater.values.view import View
+from lowwater.wiring.arguments import require_count, require_place, require_text
 from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
@@ -93,6 +94,7 @@ class LookingBack:
 
     def checkpoint(self, name: str) -> None:
         """Give the present position a name."""
+        require_text(name, "a checkpoint's name")
         self._kept.change(lambda state: rewinding.mark(state, name, self._at()))
 
     def rewind(self, to: str | int, *, discard_later: bool = False) -> None:
@@ -100,12 +102,14 @@ class LookingBack:
 
         A rewind is an entry like any other: it has a checkpoint before it and can itself be rewound.
         """
+        require_place(to, "`to`")
         self._kept.change(
             lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
         )
 
     def diff(self, before: str | int, *, after: str | int | None = None) -> Difference:
         """Return how the view at one checkpoint differs from that at another, or from the view now."""
+        require_place(before, "`before`")
         return self._kept.read(
             lambda state: difference(_view_at(state.ledger, before), _view_at(state.ledger, after))
         )
@@ -115,12 +119,17 @@ class LookingBack:
 
         Each comes with its group and `near` messages before and after it.
         """
+        if wanted != "":
+            require_text(wanted, "what to recall")
+        require_count(limit, "limit", least=0)
+        require_count(near, "near", least=0)
         return self._kept.read(
             lambda state: recall(state.ledger, wanted, search=self._search, limit=limit, near=near)
         )
 
     def expand(self, handle: str) -> Expansion:
         """Return what a summary or a range of messages was made of, one level down; `lw:12-408` names it."""
+        require_text(handle, "a handle")
         return self._kept.read(lambda state: expand(state.ledger, handle))
 
     def recall_tools(self) -> RecallTools:
@@ -141,4 +150,5 @@ class LookingBack:
 def _view_at(ledger: Ledger, place: str | int | None) -> View:
     if place is None:
         return ledger.view
+    require_place(place, "`after`")
     return ledger.view_at(place if isinstance(place, int) else position_of(ledger, place))

@@ -1,5 +1,6 @@
 """What a session has of the outside world."""
 
+import logging
 from collections.abc import Callable
 from typing import cast
 
@@ -10,7 +11,11 @@ from lowwater.engine.asking import is_async
 from lowwater.errors import BadInput
 from lowwater.ports import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer
 from lowwater.values.registry import Registry
+from lowwater.wiring.arguments import doubts_about
 from lowwater.wiring.windows import Windows
+
+_log = logging.getLogger("lowwater")
+_DOUBTED: set[str] = set()
 
 
 class Outside(Struct, frozen=True, kw_only=True):
@@ -26,6 +31,15 @@ class Outside(Struct, frozen=True, kw_only=True):
     deadline: float
     registry: Registry
     windows: Windows
+
+    def doubt(self, model: str, *, base_url: str) -> None:
+        """Log a doubt about a model's name, once for each name in a process."""
+        sentence = (
+            "" if self.quiet or model in _DOUBTED else doubts_about(model, self.registry, base_url=base_url)
+        )
+        if sentence:
+            _DOUBTED.add(model)
+            _log.warning("%s", sentence)
 
     def blocking(self) -> tuple[Summarizer, ...]:
         """Return the summarizers for a call that blocks, or raise BadInput if one has to be awaited."""

@@ -1,11 +1,13 @@
 """Recording what a call gave: the answer is read, kept with its bill, and the sinks are told."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from lowwater.engine.state import State
 from lowwater.engine.turn import Recorded
+from lowwater.ingest.likeness import says_the_same
 from lowwater.observe.sinks import tell_turn
 from lowwater.values.response import Response
 from lowwater.values.usage import Usage
@@ -14,6 +16,8 @@ from lowwater.wire.response import decode_response
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
+
+_log = logging.getLogger("lowwater")
 
 
 class Recording:
@@ -24,15 +28,40 @@ class Recording:
         self._outside = outside
 
     def take(
-        self, response: object, others: Sequence[Usage], record: Callable[[State, Response], Recorded]
+        self,
+        response: object,
+        others: Sequence[Usage],
+        record: Callable[[State, Response], Recorded],
+        *,
+        appends: bool = True,
     ) -> None:
-        """Keep what `record` makes of an answer: an SDK's response, a dict or the raw bytes; `others` are billed with it."""
+        """Keep what `record` makes of an answer: an SDK's response, a dict or the raw bytes; `others` are billed with it.
+
+        An answer that is recorded a second time, with no call in between, is neither appended nor billed again.
+        """
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
         answer = replace(answer, others=(*answer.others, *others))
 
         def recorded(state: State) -> Step:
+            if appends and _is_repeated(state, answer):
+                raise _Repeated
             done = record(state, answer)
             return Step(state=done.state, record=done.record)
 
-        if (done := self._kept.take(recorded)).record is not None:
+        try:
+            done = self._kept.take(recorded)
+        except _Repeated:
+            _log.warning("%s: this answer was recorded before and is not billed again", self._kept.home.name)
+            return
+        if done.record is not None:
             tell_turn(self._outside.sinks, self._kept.home.name, done.record)
+
+
+class _Repeated(Exception):
+    """The answer is the one that was recorded last."""
+
+
+def _is_repeated(state: State, answer: Response) -> bool:
+    """Return whether no call is under way and the conversation ends with just this answer."""
+    held = state.ledger.view.messages
+    return state.call is None and bool(held) and says_the_same(held[-1], answer.message)

@@ -1,8 +1,10 @@
 """One conversation: what a user of the library holds in the loop."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import is_
 
 from msgspec.structs import replace
 
@@ -20,9 +22,11 @@ from lowwater.errors import BadInput
 from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message
 from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
+from lowwater.wiring.arguments import require_count, require_text
 from lowwater.wiring.brought import Brought, format_of, read_messages
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.handing_out import handed_out
@@ -37,6 +41,8 @@ from lowwater.wiring.recording import Recording
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
 from lowwater.wiring.turns import Turns
+
+_log = logging.getLogger("lowwater")
 
 
 class Session(LookingBack):
@@ -53,6 +59,7 @@ class Session(LookingBack):
         super().__init__(kept, setup, outside)
         self._opened_as = name
         self._last_sent: LastSent | None = None
+        self._orphans: set[str] = set()
         self._recording = Recording(self._kept, outside)
         self._turns = Turns(self._kept, setup, outside, riding=self._riding)
         self._idle = Idle(self._kept, setup, outside, riding=self._riding)
@@ -75,7 +82,10 @@ class Session(LookingBack):
         max_tokens: int | None = None,
     ) -> None:
         """Bring the ledger up to the whole list a client keeps, without deciding anything."""
-        self.bring(Brought(messages=messages, system=system, tools=tools, max_tokens=max_tokens))
+        brought = Brought(
+            messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True
+        )
+        self.bring(brought)
 
     def bring(self, brought: Brought) -> None:
         """Do what `take_in` does, for a program that has read the client's request already."""
@@ -91,11 +101,13 @@ class Session(LookingBack):
         offers_recall: bool = False,
         thinking: object = None,
         tool_choice: object = None,
+        starts_over: bool = False,
     ) -> PreparedRequest:
         """Return the request to send, compacted if the policy says so.
 
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
-        about earlier messages is taken as the client's will, and the ledger keeps what was there before. `thinking`, if
+        about earlier messages is taken as the client's will, and the ledger keeps what was there before. New messages alone
+        would drop the history from the view: they are refused, unless `starts_over` says that this is meant. `thinking`, if
         given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there. The
         provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client. Recall is
         offered if `recall_tools` are among the `tools`, or `offers_recall` says so.
@@ -108,6 +120,7 @@ class Session(LookingBack):
             offers_recall=offers_recall,
             thinking=thinking,
             tool_choice=tool_choice,
+            starts_over=starts_over,
         )
         return self._request(self._turns.take(brought.turn), brought)
 
@@ -121,6 +134,7 @@ class Session(LookingBack):
         offers_recall: bool = False,
         thinking: object = None,
         tool_choice: object = None,
+        starts_over: bool = False,
     ) -> PreparedRequest:
         """Do what `prepare` does without blocking the event loop; one turn of a session at a time."""
         brought = Brought(
@@ -131,6 +145,7 @@ class Session(LookingBack):
             offers_recall=offers_recall,
             thinking=thinking,
             tool_choice=tool_choice,
+            starts_over=starts_over,
         )
         return self._request(await self._turns.atake(brought.turn), brought)
 
@@ -166,6 +181,8 @@ class Session(LookingBack):
 
     def should_compress(self, tokens: int | None = None) -> bool:
         """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
+        if tokens is not None:
+            require_count(tokens, "tokens", least=0)
         windows = self._outside.windows
         state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
         is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
@@ -174,7 +191,8 @@ class Session(LookingBack):
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes.
 
-        `others` are calls that led to it and are no part of the conversation: they are billed with it.
+        `others` are calls that led to it and are no part of the conversation: they are billed with it. Recording an answer
+        twice bills it once.
         """
         self._recording.take(
             response, others, lambda state, answer: record(state, answer, self._setup, self._at())
@@ -189,15 +207,17 @@ class Session(LookingBack):
 
         Neither is the answer appended, nor does the call change what is believed of the provider's cache.
         """
-        self._recording.take(response, others, lambda state, answer: record_beside(state, answer, self._at()))
+        self._recording.take(
+            response, others, lambda state, answer: record_beside(state, answer, self._at()), appends=False
+        )
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact by hand; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
-        return self._turns.take(partial(compress, focus=focus or "")).compaction
+        return self._turns.take(partial(compress, focus=_focus(focus))).compaction
 
     async def acompress(self, focus: str | None = None) -> Compaction | None:
         """Do what `compress` does without blocking the event loop."""
-        return (await self._turns.atake(partial(compress, focus=focus or ""))).compaction
+        return (await self._turns.atake(partial(compress, focus=_focus(focus)))).compaction
 
     def park(self) -> bool:
         """Prepare a summary while the user is away, if one will be needed soon; returns whether one is ready now.
@@ -215,9 +235,11 @@ class Session(LookingBack):
 
         Without a `base_url` it is that of the fallback with this name, or the provider's own.
         """
+        require_text(model, "model")
         if base_url is None:
             base_url = next((route.base_url for route in self._setup.routes if route.model == model), "")
         route = Route(model=model, base_url=base_url)
+        self._outside.doubt(model, base_url=base_url)
         found, prior = self._outside.registry.find(model), calibration_for(model).prior
         self._kept.change(lambda state: switch(state, route, found, prior=prior, at=self._at()))
 
@@ -236,7 +258,9 @@ class Session(LookingBack):
 
         Returns it. Raises BadInput if the error names none.
         """
-        tokens = told if isinstance(told, int) else context_length_in(str(told))
+        tokens = (
+            told if isinstance(told, int) and not isinstance(told, bool) else context_length_in(str(told))
+        )
         if tokens is None:
             raise BadInput("the error names no context length: give the number of tokens instead")
         if tokens < 1:
@@ -289,12 +313,34 @@ class Session(LookingBack):
 
     def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
         state = prepared.state
+        self._tell_of_orphans(state, prepared.messages)
         request = handed_out(state, prepared.messages, brought, self._setup, session=self._opened_as)
         self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
         return request
+
+    def _tell_of_orphans(self, state: State, sent: Sequence[Message]) -> None:
+        """Say, once each, which tool results are left out of the request because no message calls for them."""
+        shown = state.ledger.view.messages
+        if len(shown) == len(sent) and all(map(is_, shown, sent)):
+            return
+        for call in _answered_calls(shown) - _answered_calls(sent) - self._orphans:
+            self._orphans.add(call)
+            _log.warning(
+                "%s: a tool result for the call %r is left out of the request: no message makes that call",
+                self.name,
+                call,
+            )
 
     def _riding(self, ledger: Ledger | None, upto: int) -> Riding | None:
         state, last = self._kept.state, self._last_sent
         if upto:
             return compacting(state, ledger or state.ledger, upto, self._setup, self._at())
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
+
+
+def _focus(given: str | None) -> str:
+    return "" if given is None or given == "" else require_text(given, "focus")
+
+
+def _answered_calls(messages: Iterable[Message]) -> set[str]:
+    return {result.call_id for message in messages for result in message.results}

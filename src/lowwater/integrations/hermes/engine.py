@@ -204,6 +204,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
             system=head[0]["content"] if head else "",
             tools=request.get("tools") or [],
             max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
+            starts_over=True,
         )
         # The marks are Hermes': it sets them on what it sends, wherever it knows that the provider takes them.
         view = replace(prepared, marks=None, system=b"").as_openai(cache_key=False)["messages"]

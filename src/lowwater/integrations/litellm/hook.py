@@ -120,6 +120,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
             system=data.get("system"),
             tools=data.get("tools"),
             max_tokens=data.get("max_completion_tokens") or data.get("max_tokens"),
+            starts_over=True,
         )
         self._calls[_id(data)] = session
         while len(self._calls) > _CALLS:

@@ -86,6 +86,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
             tools=[_tool_of(spec) for spec in context.tool_specs or ()],
             max_tokens=_config(context).get("max_tokens")
             or (_config(context).get("params") or {}).get("max_tokens"),
+            starts_over=True,
         )
         view = view_of(session.ledger, context.messages, request, marks=takes_marks)
         system = system_of(context.system_prompt, request) if takes_marks else context.system_prompt

@@ -235,8 +235,8 @@ class FallbackProvider(Section, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
 
 
-class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings of Lowwater, in the shape of lowwater.yaml."""
+class Settings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings of Lowwater, in the shape of lowwater.yaml; a section may be given as a mapping."""
 
     compression: CompressionSettings = CompressionSettings()
     tool_results: ToolResultSettings = ToolResultSettings()
