@@ -181,7 +181,7 @@ def test_on_resume_a_session_that_outgrew_the_window_is_compacted_by_hygiene_bef
         prompt = chat.session.status().prompt
         assert watched.sink.compactions == []
         window = int(prompt / 0.9)
-        sent = turns(provider)
+        sent, warned = turns(provider), len(watched.warnings)
         # The policy in the loop would leave it alone: it is below the wall.
         again = chat_at(
             provider,
@@ -196,6 +196,8 @@ def test_on_resume_a_session_that_outgrew_the_window_is_compacted_by_hygiene_bef
         (event,) = watched.sink.compactions
         assert event.before >= 0.85 * window
         assert turns(provider) == sent
+        # Tidying up tells no percentage of its own threshold beside that of the status line.
+        assert len(watched.warnings) == warned
         assert again.session.status().history == chat.session.status().history
         again.say("Good morning.")
         again.close()

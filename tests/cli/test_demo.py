@@ -1,10 +1,18 @@
 """`lowwater demo` shows a session filling up, warnings, compactions, what they bought, a recall and a rewind."""
 
+import io
+import json
+import re
+import sys
 from time import process_time
 
+import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
+from lowwater.cli.demo_bill import print_hindsight
+from lowwater.testing.sessions import generate_session
 
 
 def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_seconds() -> None:
@@ -25,6 +33,28 @@ def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_second
         "before-compaction-",
     ):
         assert word in shown.output
+    answer = shown.output.partition("\nrecall\n")[2].partition("\nrewind\n")[0]
+    assert re.search(r"FAILED|FAIL|Error", answer.partition(":\n")[2])
+
+
+def test_what_the_bill_needs_is_named_with_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lowwater.replay.running.bill", None)
+    console = Console(record=True, width=120, file=io.StringIO())
+    print_hindsight(
+        console,
+        generate_session("coding", seed=1, model="claude-haiku-4-5", target_tokens=5_000),
+        "claude-haiku-4-5",
+    )
+    assert "pip install 'lowwater[replay]'" in console.export_text()
+
+
+def test_the_demo_in_figures() -> None:
+    shown = CliRunner().invoke(app, ["demo", "--json", "--seed", "4"])
+    assert shown.exit_code == 0, shown.output
+    figures = json.loads(shown.stdout)
+    assert figures["prompt_tokens"] < figures["untouched_tokens"]
+    assert figures["cost"]["watched"] < figures["cost"]["untouched"]
+    assert len(figures["compactions"]) > 1
 
 
 def test_another_policy_and_seed_play_another_session() -> None:

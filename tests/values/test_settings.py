@@ -61,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "model.native_compaction": False,
     "model.bound_thinking": "strip",
     "output.quiet": False,
+    "output.session_logs": None,
     "output.warning_levels": WarningLevels(info=0.60, notice=0.75, warning=0.85, critical=0.95),
     "privacy.redact": True,
     "fallback_providers": (),

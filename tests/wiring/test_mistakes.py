@@ -2,6 +2,7 @@
 
 import logging
 from math import inf, nan
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from lowwater import BadInput, Lowwater, LowwaterError, Settings
 from lowwater.testing.fakes import ScriptedClock
 
 MODEL = "claude-opus-5-5"
+anyhow: Any = Settings
+library: Any = Lowwater
 ANSWER = {
     "type": "message",
     "role": "assistant",
@@ -134,7 +137,7 @@ def test_a_result_without_its_call_is_told_of_once(orphan, caplog):
 
 
 def test_sections_of_settings_may_be_mappings():
-    assert Settings(compression={"threshold": 0.3}).compression.threshold == 0.3
+    assert anyhow(compression={"threshold": 0.3}).compression.threshold == 0.3
     given = Lowwater(model=MODEL, store="memory:", settings={"compression": {"policy": "never"}})
     assert given.session().status().policy == "never"
 
@@ -142,9 +145,9 @@ def test_sections_of_settings_may_be_mappings():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Settings(compression={"treshold": 0.3}), "did you mean threshold"),
-        (lambda: Settings(compression={"threshold": 7}), "threshold must be"),
-        (lambda: Settings(output=3), "output must be a mapping"),
+        (lambda: anyhow(compression={"treshold": 0.3}), "did you mean threshold"),
+        (lambda: anyhow(compression={"threshold": 7}), "threshold must be"),
+        (lambda: anyhow(output=3), "output must be a mapping"),
         (lambda: session(settings={"policy": "never"}), "it belongs under compression"),
         (lambda: session(settings=3), "settings must be"),
         (lambda: session(fallbacks="gpt-5.5"), "fallbacks must be a list"),
@@ -156,9 +159,9 @@ def test_sections_of_settings_may_be_mappings():
         (lambda: session(base_url=3), "base_url must be text"),
         (lambda: session(on_warning=3), "on_warning must be a function"),
         (lambda: session(clock=3), "is no clock"),
-        (lambda: Lowwater(model="", store="memory:"), "model must be text"),
-        (lambda: Lowwater(model=3, store="memory:"), "model must be text"),
-        (lambda: Lowwater(model=MODEL, store=3), "store must be"),
+        (lambda: library(model="", store="memory:"), "model must be text"),
+        (lambda: library(model=3, store="memory:"), "model must be text"),
+        (lambda: library(model=MODEL, store=3), "store must be"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

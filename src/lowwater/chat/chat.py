@@ -72,7 +72,8 @@ class Chat:
             on_warning=on_warning,
         )
         self._library = library()
-        self._hygienic = library(policy=_HYGIENE)
+        # It tidies up before a session goes on; percentages of another policy's threshold are nobody's business.
+        self._hygienic = library(policy=_HYGIENE, on_warning=None)
         session = self._opened(name, upstream)
         place = Place(directory=directory, readable=(SOURCES,) if reach.is_scripted else ())
         toolbox = Toolbox(_tools(place, memory, withheld), allow=allow)

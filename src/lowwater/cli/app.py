@@ -28,6 +28,7 @@ from lowwater.cli.rewind import rewind
 from lowwater.cli.run import run as run_client
 from lowwater.cli.serve import serve
 from lowwater.cli.sessions import sessions
+from lowwater.cli.settings_flags import NOTE
 from lowwater.cli.status import status
 
 INTRODUCTION = """\
@@ -88,19 +89,19 @@ LOOK = "Look at a conversation"
 KEPT = "Kept sessions"
 KNOW = "Know the models and the settings"
 
-app.command("run", cls=Command, rich_help_panel=RUN, context_settings={"ignore_unknown_options": True})(
-    run_client
-)
-app.command("serve", cls=Command, rich_help_panel=RUN)(serve)
-app.command("chat", cls=Command, rich_help_panel=RUN)(chat)
+app.command(
+    "run", cls=Command, rich_help_panel=RUN, epilog=NOTE, context_settings={"ignore_unknown_options": True}
+)(run_client)
+app.command("serve", cls=Command, rich_help_panel=RUN, epilog=NOTE)(serve)
+app.command("chat", cls=Command, rich_help_panel=RUN, epilog=NOTE)(chat)
 app.command("mcp", cls=Command, rich_help_panel=RUN)(mcp)
 app.command("inspect", cls=Command, rich_help_panel=LOOK)(inspect)
-app.command("explain", cls=Command, rich_help_panel=LOOK)(explain)
-app.command("compress", cls=Command, rich_help_panel=LOOK)(compress)
+app.command("explain", cls=Command, rich_help_panel=LOOK, epilog=NOTE)(explain)
+app.command("compress", cls=Command, rich_help_panel=LOOK, epilog=NOTE)(compress)
 app.command("audit", cls=Command, rich_help_panel=LOOK)(audit)
 app.command("replay", cls=Command, rich_help_panel=LOOK)(replay)
 app.command("demo", cls=Command, rich_help_panel=LOOK)(demo)
-app.command("status", cls=Command, rich_help_panel=KEPT)(status)
+app.command("status", cls=Command, rich_help_panel=KEPT, epilog=NOTE)(status)
 app.command("efficiency", cls=Command, rich_help_panel=KEPT)(efficiency)
 app.add_typer(sessions, name="sessions", rich_help_panel=KEPT)
 app.command("checkpoints", cls=Command, rich_help_panel=KEPT)(checkpoints)

@@ -103,7 +103,7 @@ def rewound(session: Session, to: str) -> Page:
     place = checkpoint_named(session, to)
     before = session.ledger.view
     session.rewind(place.position)
-    yield Text.assemble("Rewound to ", (on_one_line(place.name, 60), "bold"))
+    yield Text.assemble("Rewound to ", (on_one_line(place.name, 200), "bold"))
     yield from difference_lines(difference(before, session.ledger.view))
     yield Text(f"/rewind {session.checkpoints()[-1].name} takes it back.", style="bright_black")
 
@@ -130,6 +130,6 @@ def sessions(store: Store, current: str) -> Page:
     yield narrow_table(rows_of(store, chosen), time.time(), page_width())
     more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
     yield Text(
-        f"{more}this one is {on_one_line(current, 40)}; /resume NAME goes on with another",
+        f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",
         style="bright_black",
     )

@@ -10,7 +10,7 @@ from rich.text import Text
 from lowwater.chat.tools.tool import Outcome
 from lowwater.cli.chat_wrapping import Wrapping
 from lowwater.cli.kept_words import on_one_line, printable
-from lowwater.cli.printing import page_width
+from lowwater.cli.printing import fitted_block, page_width
 from lowwater.decide.explain import sentence
 from lowwater.decide.warnings import UsageWarning
 from lowwater.values.counted import counted
@@ -106,7 +106,7 @@ class Screen:
         self.end_line()
         width = page_width()
         for block in blocks:
-            self._console.print(block, width=width)
+            self._console.print(fitted_block(block, width), width=width)
 
     def end_line(self) -> None:
         """Begin a new line unless one has just begun."""

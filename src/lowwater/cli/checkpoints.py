@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_session import SessionName, find_session, open_kept
 from lowwater.cli.kept_words import ago, moment, on_one_line
 from lowwater.cli.plots import bar
 from lowwater.cli.printing import page_width, print_json, print_page
@@ -21,7 +21,7 @@ from lowwater.wiring.session import Session
 
 
 def checkpoints(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session.")],
+    name: SessionName,
     *,
     call_it: Annotated[
         str,
@@ -57,7 +57,7 @@ def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
             return each
     if wanted.isdecimal() and 1 <= int(wanted) <= len(found):
         return found[int(wanted) - 1]
-    newest = ", ".join(on_one_line(each.name, 40) for each in found[-5:]) or "none yet"
+    newest = ", ".join(on_one_line(each.name, 200) for each in found[-5:]) or "none yet"
     raise BadInput(f"there is no checkpoint “{on_one_line(wanted, 60)}”; the newest are: {newest}")
 
 
@@ -65,7 +65,7 @@ def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) 
     """Yield where a session can go back to, a line each."""
     now, view = time.time(), session.ledger.view
     said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
-    yield Text.assemble((on_one_line(session.name, 40), "bold"), f" · {said}")
+    yield Text.assemble((on_one_line(session.name, 200), "bold"), f" · {said}")
     if not found:
         yield Text("A compaction makes one by itself; --name gives the present position a name.")
         return
@@ -81,7 +81,7 @@ def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) 
         when = ago(each.at, now) if width < 100 else f"{moment(each.at)}, {ago(each.at, now)}"
         table.add_row(
             str(number),
-            Text(on_one_line(each.name, 40)),
+            Text(on_one_line(each.name, 200)),
             when,
             f"{each.messages:,}",
             f"{each.tokens:,}",

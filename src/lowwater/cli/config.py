@@ -1,6 +1,7 @@
 """`lowwater config`: the settings that hold, and where each came from."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.cli.printing import fitted_block
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.written import written
 from lowwater.values.settings import Effective, Resolved, sections, settings_schema
@@ -59,7 +61,7 @@ def _print_schema(wanted: bool) -> None:
         raise typer.Exit
 
 
-@with_settings
+@partial(with_settings, listed=True)
 def config(
     *,
     settings: Resolved,
@@ -83,7 +85,8 @@ def config(
         if as_json:
             _print_json(_report(chosen, settings.warnings))
         else:
-            Console().print(_table(chosen))
+            console = Console()
+            console.print(fitted_block(_table(chosen), console.width))
     elif as_json:
         _print_json(_card(settings.of(key)))
     else:

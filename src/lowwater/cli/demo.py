@@ -14,10 +14,12 @@ from rich.text import Text
 
 from lowwater.cli.demo_bill import print_hindsight
 from lowwater.cli.demo_play import Frame, Played, opened, play
+from lowwater.cli.printing import print_json
 from lowwater.decide.explain import sentence
 from lowwater.decide.money import money
 from lowwater.decide.warnings import UsageWarning
 from lowwater.testing.sessions import generate_session
+from lowwater.values.recalled import Recalled
 from lowwater.wiring.session import Session
 
 MODEL = "claude-haiku-4-5"
@@ -26,7 +28,9 @@ _BAR = 50
 _WATCHED_SECONDS = 8.0
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
 _HANDLE = re.compile(r"lw:\d+")
-_SEARCH = "failed test error"
+_SEARCH = "FAILED test"
+_FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
+_LOOKED_AT = 20
 _OURS = "rent-or-buy"
 _CEILING = 60_000
 _FIXED = "runway"
@@ -37,6 +41,7 @@ def demo(
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another session.")] = 20261115,
     fast: Annotated[bool, typer.Option("--fast", help="Do not slow down for watching.")] = False,
     policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
+    json: Annotated[bool, typer.Option("--json", help="Print only the figures, as JSON.")] = False,
 ) -> None:
     """Watch a long coding session being compacted live, without a key and without a network.
 
@@ -47,7 +52,7 @@ def demo(
     the session was recorded. A stand-in writes the summaries: what can be
     extracted without a model, billed as if a model had written it.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=json)
     generated = generate_session("coding", seed=seed, model=MODEL, target_tokens=_TOKENS)
     warned: list[UsageWarning] = []
     watched = opened(MODEL, policy, ceiling=_CEILING if policy == _OURS else None, on_warning=warned.append)
@@ -64,7 +69,7 @@ def demo(
         warned.clear()
         return due
 
-    pause = 0.0 if fast or not sys.stdout.isatty() else _WATCHED_SECONDS / turns
+    pause = 0.0 if fast or json or not sys.stdout.isatty() else _WATCHED_SECONDS / turns
     context = session.status().context
     frames: list[Frame] = []
     with Live(console=console, refresh_per_second=20, transient=True) as live:
@@ -73,12 +78,30 @@ def demo(
             _tell(live.console, frame)
             live.update(_bars(frame, context))
             time.sleep(pause)
+    if json:
+        print_json(_figures(frames, {"watched": watched, _FIXED: fixed, "untouched": untouched}))
+        return
     console.print(_bars(frames[-1], context))
     _bought(console, frames, session)
     _bill(console, watched, fixed, untouched)
     print_hindsight(console, generated, MODEL)
     _recall(console, session)
     _rewind(console, session)
+
+
+def _figures(frames: list[Frame], played: dict[str, Played]) -> dict[str, object]:
+    """Return the demo in numbers; money is in nano-dollars."""
+    return {
+        "turns": len(frames),
+        "compactions": [
+            {"turn": frame.turn, "before": frame.event.before, "after": frame.event.after}
+            for frame in frames
+            if frame.event is not None
+        ],
+        "prompt_tokens": sum(frame.prompt for frame in frames),
+        "untouched_tokens": sum(frame.untouched for frame in frames),
+        "cost": {name: each.session.status().totals.cost for name, each in played.items()},
+    }
 
 
 def _tell(console: Console, frame: Frame) -> None:
@@ -158,13 +181,19 @@ def _bill(console: Console, watched: Played, fixed: Played, untouched: Played) -
 def _recall(console: Console, session: Session) -> None:
     handles = _HANDLE.findall(str(session.view()))
     asked = handles[len(handles) // 2] if handles else _SEARCH
-    found = session.recall(asked)[0]
-    first = next((line for line in found.text.splitlines() if line.strip()), "")
+    found, line = _answer(session, asked)
     console.print(Text("\nrecall", style="bold"))
     console.print(
         f"  Asked for “{asked}”, the ledger answers with message {found.handle}, {found.tokens:,} tokens:"
     )
-    console.print(Text(f"  {first.strip()[:90]} …", style="bright_black"))
+    console.print(Text(f"  {line[:90]} …", style="bright_black"))
+
+
+def _answer(session: Session, asked: str) -> tuple[Recalled, str]:
+    """Return a message that answers, and the line of it that does: a failure, where one was asked for and is there."""
+    found = session.recall(asked, limit=_LOOKED_AT)
+    lines = [(each, line.strip()) for each in found for line in each.text.splitlines() if line.strip()]
+    return next((pair for pair in lines if _FAILURE.search(pair[1])), lines[0])
 
 
 def _rewind(console: Console, session: Session) -> None:

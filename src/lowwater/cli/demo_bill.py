@@ -16,7 +16,7 @@ def print_hindsight(console: Console, generated: GeneratedSession, model: str) -
     try:
         from lowwater.replay.running.bill import as_recorded, bill_of  # noqa: PLC0415  # numpy is an extra
     except ImportError:
-        console.print("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'.")
+        console.print(Text("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'."))
         return
     console.print(
         "  The same session in numbers under four policies, and the cheapest schedule there was, rework paid for:"

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lowwater.cli.checkpoints import checkpoint_named
 from lowwater.cli.difference_page import difference_lines, difference_said
-from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_session import SessionName, find_session, open_kept
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
@@ -16,7 +16,7 @@ _NOW = "now"
 
 
 def diff(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session.")],
+    name: SessionName,
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A checkpoint, by name or number.")],
     after: Annotated[
         str | None,
@@ -48,6 +48,6 @@ def diff(
         said = {"session": name, "from": first.name, "to": until}
         print_json(said | difference_said(found, full=full))
         return
-    title = f" · {on_one_line(first.name, 40)} → {on_one_line(until, 40)}"
-    heading = Text.assemble((on_one_line(name, 40), "bold"), title)
+    title = f" · {on_one_line(first.name, 200)} → {on_one_line(until, 40)}"
+    heading = Text.assemble((on_one_line(name, 200), "bold"), title)
     print_page([heading, *difference_lines(found, full=full)])

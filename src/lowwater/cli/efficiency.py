@@ -11,7 +11,7 @@ from lowwater.account.cadence import cadence
 from lowwater.account.efficiency import Efficiency
 from lowwater.account.efficiency import efficiency as efficiency_of
 from lowwater.cli.efficiency_page import page
-from lowwater.cli.kept_session import EMPTY, all_accounts, find_session, later_than
+from lowwater.cli.kept_session import EMPTY, all_accounts, complete_session, find_session, later_than
 from lowwater.cli.kept_words import moment, read_since
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
@@ -31,7 +31,15 @@ def efficiency(
             show_default=False,
         ),
     ] = "",
-    session: Annotated[str, typer.Option(metavar="NAME", help="Only this session.", show_default=False)] = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only this session.",
+            show_default=False,
+            autocompletion=complete_session,
+        ),
+    ] = "",
     store: StoreAddress = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.conversations import ASSUMED_MODEL, open_conversation, open_session
+from lowwater.cli.printing import fitted_block
 from lowwater.cli.settings_flags import with_settings
 from lowwater.decide.explain import sentence
 from lowwater.decide.policies import POLICIES
@@ -84,4 +85,4 @@ def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str,
     table.add_column(style="bright_black")
     for name, verdict, why in others:
         table.add_row(name, Text(verdict, style="yellow" if verdict == "compact" else "green"), why)
-    console.print(table)
+    console.print(fitted_block(table, width))

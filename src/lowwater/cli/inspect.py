@@ -10,6 +10,7 @@ from rich.text import Text
 from lowwater.account.contents import Contents, contents
 from lowwater.cli.conversations import open_conversation
 from lowwater.cli.fill import draw
+from lowwater.cli.printing import fitted_block
 from lowwater.count.parts import count_parts
 from lowwater.count.preamble import count_preamble
 from lowwater.load.registry import load_registry
@@ -72,7 +73,7 @@ def show(filled: Contents, *, title: str, context: int, notes: tuple[str, ...] =
     width = min(console.width, 100)
     console.print(Text(title, style="bold"))
     for block in draw(filled, context, width):
-        console.print(block, width=width)
+        console.print(fitted_block(block, width), width=width)
     for note in notes:
         console.print(Text(f"\n{note}", style="yellow"), width=width)
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Annotated
 
+import typer
 from msgspec.structs import replace
 
 from lowwater.cli.conversations import DEFAULT_MODEL
 from lowwater.cli.failing import say
 from lowwater.cli.kept_words import on_one_line
-from lowwater.errors import BadInput, DamagedStore
+from lowwater.cli.store_flag import opened_store
+from lowwater.errors import BadInput, DamagedStore, LowwaterError
 from lowwater.ports import Store
 from lowwater.values.settings import Settings
 from lowwater.values.stored import Account, Listed
@@ -18,14 +21,52 @@ from lowwater.wiring.session import Session
 
 EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
 
+_MOST = 5
+
 
 def find_session(store: Store, name: str) -> Listed:
-    """Return the session of this name, or raise a BadInput that names those like it."""
-    known = store.sessions()
-    found = next((each for each in known if each.name == name), None)
-    if found is None:
-        raise BadInput(_missing(name, known))
-    return found
+    """Return the session of this name, or the only one whose name begins so; raise a BadInput that names those like it."""
+    return named(store.sessions(), name)
+
+
+def named(known: Sequence[Listed], wanted: str) -> Listed:
+    """Do what `find_session` does among sessions that are listed already."""
+    if not known:
+        raise BadInput(EMPTY)
+    exact = next((each for each in known if each.name == wanted), None)
+    if exact is not None:
+        return exact
+    begin = [each for each in known if wanted and each.name.startswith(wanted)]
+    if len(begin) == 1:
+        return begin[0]
+    if begin:
+        raise BadInput(f"{len(begin):,} sessions begin with {quoted(wanted)}: {several(begin)}")
+    raise BadInput(f"there is no session {quoted(wanted)}: {_near(known, wanted)}")
+
+
+def several(known: Sequence[Listed]) -> str:
+    """Name some of the sessions, and say how many more there are."""
+    more = f" and {len(known) - _MOST:,} more" if len(known) > _MOST else ""
+    return ", ".join(quoted(each.name) for each in known[:_MOST]) + more
+
+
+def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names that Tab may complete to; a store that cannot be read has none."""
+    try:
+        with opened_store(str(ctx.params.get("store") or ""), is_needed=False) as store:
+            return [each.name for each in store.sessions() if each.name.startswith(incomplete)]
+    except LowwaterError:
+        return []
+
+
+SessionName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A kept session, by its name or the beginning of it.",
+        autocompletion=complete_session,
+    ),
+]
 
 
 def newest_session(store: Store) -> Listed:
@@ -69,17 +110,19 @@ def _readable(store: Store, listed: Listed) -> list[Account]:
         return []
 
 
-def _missing(name: str, known: Sequence[Listed]) -> str:
-    if not known:
-        return EMPTY
-    close = get_close_matches(name, [each.name for each in known], n=3)
-    named = (
-        f"did you mean {' or '.join(map(_quoted, close))}?"
-        if close
-        else f"the newest is {_quoted(known[0].name)}"
-    )
-    return f"there is no session {_quoted(name)}: {named}"
+def _near(known: Sequence[Listed], wanted: str) -> str:
+    sought = wanted.lower()
+    names = [each.name for each in known]
+    alike = [
+        *get_close_matches(wanted, names, n=3),
+        *(each.name for each in known if sought in each.name.lower() or sought in each.about.title.lower()),
+    ]
+    chosen = list(dict.fromkeys(alike))[:_MOST] if sought else []
+    if chosen:
+        return f"did you mean {' or '.join(map(quoted, chosen))}?"
+    return f"the newest are {', '.join(map(quoted, names[:3]))}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name in quotes, on one line."""
     return f"“{on_one_line(name, 60)}”"

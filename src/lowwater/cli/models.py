@@ -24,6 +24,7 @@ from lowwater.cli.model_words import (
     ratio_list,
     short,
 )
+from lowwater.cli.printing import fitted_block
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
 from lowwater.values.model import CacheRules, Model
@@ -72,7 +73,7 @@ def _print(what: str | Iterable[Table | Text | Padding]) -> None:
         return
     console = Console(highlight=False)
     for block in what:
-        console.print(block)
+        console.print(fitted_block(block, console.width))
 
 
 def _readable(name: str) -> str:

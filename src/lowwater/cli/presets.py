@@ -9,6 +9,7 @@ from rich.console import Console
 
 from lowwater.cli.preset_json import Row, presets_json
 from lowwater.cli.preset_page import page, table
+from lowwater.cli.printing import fitted_block
 from lowwater.cli.tiers import current
 from lowwater.economics.tuning import limits_of, tuning_of
 from lowwater.errors import BadInput
@@ -128,7 +129,7 @@ def presets(
         return
     console = Console(highlight=False)
     for block in page(rows[0], registry) if len(chosen) == 1 else table(rows, day, registry):
-        console.print(block)
+        console.print(fitted_block(block, console.width))
 
 
 def _row(model: Model, asked: Asked, registry: Registry, day: date) -> Row:

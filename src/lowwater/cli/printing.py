@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import typer
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.kept_words import printable
+from lowwater.cli.tables import unclipped
 
 _WIDEST, _LEAST = 120, 40
 
@@ -19,10 +21,15 @@ def page_width() -> int:
 
 
 def print_page(blocks: Iterable[RenderableType]) -> None:
-    """Print what a page is made of, one block below the other."""
+    """Print what a page is made of, one block below the other; tables lose nothing, however narrow the terminal is."""
     console, width = Console(highlight=False), page_width()
     for block in blocks:
-        console.print(block, width=width)
+        console.print(fitted_block(block, width), width=width)
+
+
+def fitted_block(block: RenderableType, width: int) -> RenderableType:
+    """Return a block of a page so that nothing in it is cut; a table that fills the page fits by itself."""
+    return unclipped(block, width) if isinstance(block, Table) and not block.expand else block
 
 
 def print_lines(lines: Iterable[Text]) -> None:

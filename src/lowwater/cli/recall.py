@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from lowwater.cli.failing import say
-from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_session import complete_session, find_session, open_kept
 from lowwater.cli.printing import command_line, page_width, print_command, print_json, print_page
 from lowwater.cli.recall_page import Found, expansion_page, expansion_said, found_page, found_said
 from lowwater.cli.store_flag import StoreAddress, opened_store
@@ -27,7 +27,14 @@ _LIMIT = 5
 
 
 def recall(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session; with --all, the first word.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A kept session; with --all, the first word.",
+            autocompletion=complete_session,
+        ),
+    ],
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="WORDS…|HANDLE", help="Words to look for, or a handle.", show_default=False),

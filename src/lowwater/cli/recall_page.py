@@ -91,7 +91,7 @@ def _one(found: Found, wanted: str, width: int, *, whole: bool, is_mixed: bool) 
     before = [near for near in one.near if near.number < one.number]
     after = [near for near in one.near if near.number > one.number]
     with_near = f", {one.tokens_with_near:,} with what is around it" if one.near else ""
-    session = f"{on_one_line(found.session, 40)} · " if is_mixed else ""
+    session = f"{on_one_line(found.session, 200)} · " if is_mixed else ""
     yield Text.assemble(
         (f"{session}{one.handle}", "bold"),
         f" · {on_one_line(one.who, 60)} · {counted(one.tokens, 'token')}{with_near}",

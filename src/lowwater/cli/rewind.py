@@ -10,7 +10,7 @@ from rich.text import Text
 from lowwater.account.difference import Difference, difference
 from lowwater.cli.checkpoints import checkpoint_named
 from lowwater.cli.difference_page import difference_lines, difference_said
-from lowwater.cli.kept_session import find_session, open_kept
+from lowwater.cli.kept_session import SessionName, find_session, open_kept
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import command_line, print_command, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
@@ -32,7 +32,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 def rewind(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A kept session.")],
+    name: SessionName,
     to: Annotated[str, typer.Argument(metavar="TO", help="A checkpoint, by name or number.")],
     *,
     discard_later: Annotated[
@@ -98,7 +98,7 @@ def _rewound(session: Session, place: Checkpoint, *, discard_later: bool, store:
 
 def _print(done: Done) -> None:
     said = "would be rewound to" if done.is_dry_run else "was rewound to"
-    title = Text.assemble((on_one_line(done.session, 40), "bold"), f" {said} {on_one_line(done.to, 40)}")
+    title = Text.assemble((on_one_line(done.session, 200), "bold"), f" {said} {on_one_line(done.to, 200)}")
     print_page([title, *difference_lines(done.changes)])
     if done.undo:
         print_command("This takes it back:", done.undo)

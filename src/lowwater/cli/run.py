@@ -5,28 +5,19 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from typing import Annotated
 
 import typer
 
-from lowwater.account.figures import Figures
-from lowwater.cli.failing import say
-from lowwater.cli.kept_session import all_accounts, later_than
-from lowwater.cli.kept_words import amount
-from lowwater.cli.printing import page_width
+from lowwater.cli.bill import print_bill
 from lowwater.cli.serve import Marks, Recall, Summaries
 from lowwater.cli.settings_flags import with_settings
-from lowwater.cli.status import total_of
-from lowwater.cli.status_lines import draw_lines, line_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, started, upstream_in, written
 from lowwater.gateway.options import Options
-from lowwater.load.registry import load_registry
 from lowwater.ports import Store
-from lowwater.values.counted import counted
 from lowwater.values.settings import Resolved
 
 _TENANT = "me"
@@ -36,20 +27,20 @@ _TENANT = "me"
 def run(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments, as you would type them."),
+        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", show_default=False),
     ],
     *,
     store: StoreAddress = "",
     marks: Marks = "client",
     recall: Recall = False,
     summaries_on_client_key: Summaries = False,
+    json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on standard error.")] = False,
     settings: Resolved,
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill when it ends.
 
-    The gateway takes a free port and lives as long as the client, which is
-    told of it by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL) or, where it
-    needs that, by arguments (codex) and settings (opencode). Where those
+    The client learns the gateway's URL from variables (ANTHROPIC_BASE_URL,
+    OPENAI_BASE_URL), arguments (codex) or settings (opencode). Where those
     variables were set before, the gateway goes there. The exit code is the
     client's.
 
@@ -73,7 +64,8 @@ def run(
     began = time.time()
     with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
         code = _run_behind(command, options, opened)
-        _print_bill(opened, since=began, client=client_of(command))
+        nothing = f"{client_of(command)} sent no conversation through the gateway"
+        print_bill(opened, since=began, nothing=nothing, json=json)
     raise typer.Exit(code)
 
 
@@ -98,25 +90,3 @@ def _run_behind(command: list[str], options: Options, store: Store) -> int:
             raise BadInput(f"{written(command)} could not be started: {error.strerror}") from None
         finally:
             signal.signal(signal.SIGINT, before)
-
-
-def _print_bill(store: Store, *, since: float, client: str) -> None:
-    """Print on standard error what the client's sessions cost in this run: standard output is the client's."""
-    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
-    if not accounts:
-        say(f"{client} sent no conversation through the gateway")
-        return
-    from rich.console import Console  # noqa: PLC0415  # only here
-
-    console, registry = Console(file=sys.stderr, highlight=False), load_registry()
-    lines = [line_of(account, total_of(account, registry)) for account in accounts]
-    console.print()
-    for text in draw_lines(lines, width=page_width(), now=time.time()):
-        console.print(text)
-    totals: list[Figures] = [total_of(account, registry) for account in accounts]
-    known = [line.cost for line in lines]
-    cost = None if None in known else sum(each or 0 for each in known)
-    nets = [total.net for total in totals]
-    net = None if None in nets else sum(each or 0 for each in nets)
-    calls = counted(sum(total.turns for total in totals), "call")
-    console.print(f"{calls} for {amount(cost)}; compaction saved {amount(net)}")

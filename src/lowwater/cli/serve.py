@@ -2,11 +2,16 @@
 
 import logging
 import os
-from typing import Annotated, Literal
+import sys
+import time
+from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
+from lowwater.cli.bill import print_bill
 from lowwater.cli.failing import say
+from lowwater.cli.kept_words import printable
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadSetting
@@ -23,18 +28,14 @@ OpenAiUpstream = Annotated[
 ]
 Marks = Annotated[
     Literal["client", "auto"],
-    typer.Option(
-        help="Cache marks: only where the client sets some itself, or ours wherever they are taken."
-    ),
+    typer.Option(help="Cache marks: the client's own, or ours too."),
 ]
-Recall = Annotated[
-    bool, typer.Option("--recall", help="Give models the recall tools; their calls are answered here.")
-]
+Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
 Summaries = Annotated[
     bool,
     typer.Option(
         "--summaries-on-client-key",
-        help="Let summaries be asked for on a client's own key, while it waits for an answer.",
+        help="Ask for summaries on a client's own key.",
     ),
 ]
 
@@ -67,7 +68,12 @@ def serve(
     ] = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="Requests under way at once.")] = 512,
-    quiet_log: Annotated[bool, typer.Option("--no-log", help="Write no line per request.")] = False,
+    quiet_log: Annotated[
+        bool,
+        typer.Option(
+            "--no-log", help="Write no line per request (on a terminal for a person, in a pipe as JSON)."
+        ),
+    ] = False,
     settings: Resolved,
 ) -> None:
     """Run the gateway: point a client's base URL at it, and its conversations are compacted when that pays.
@@ -109,21 +115,53 @@ def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
         raise BadSetting(
             f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"
         ) from None
+    began = time.time()
     with opened_store(store, redact=options.settings.privacy.redact, creates=True) as opened:
-        run(
-            Gateway(options, opened),
-            host=host,
-            port=port,
-            ready=lambda url: say(
-                f"serving on {url}: set ANTHROPIC_BASE_URL={url} or OPENAI_BASE_URL={url}/v1; Ctrl-C stops it"
-            ),
-        )
+        try:
+            run(
+                Gateway(options, opened),
+                host=host,
+                port=port,
+                ready=lambda url: say(
+                    f"serving on {url}: set ANTHROPIC_BASE_URL={url} or OPENAI_BASE_URL={url}/v1; Ctrl-C stops it"
+                ),
+            )
+        finally:
+            if sys.stderr.isatty():
+                print_bill(opened, since=began, nothing="no conversation came through the gateway")
+
+
+class RequestLines(logging.Formatter):
+    """Writes the gateway's line about a request for a person; every other line as it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return when, what was asked of which model, what was done, and how large and how fast it was."""
+        said = record.getMessage()
+        try:
+            line = msgspec.json.decode(said, type=dict[str, Any])
+        except msgspec.DecodeError:
+            return said
+        sent = f"{line.get('request_bytes', 0) / 1024:,.0f} KB"
+        done = "compacted" if line.get("changed") else str(line.get("decision") or "passed on")
+        words = [
+            time.strftime("%H:%M:%S", time.localtime(record.created)),
+            str(line.get("status") or "–"),
+            str(line.get("model") or line.get("path") or ""),
+            sent,
+            done,
+            f"first byte {line.get('first_byte_ms', 0) / 1000:.2f} s",
+            f"in all {line.get('ms', 0) / 1000:.2f} s",
+            str(line.get("session") or ""),
+            str(line.get("outcome") or ""),
+        ]
+        return "  ".join(printable(word) for word in words if word)
 
 
 def log_to_stderr() -> None:
-    """Write the gateway's lines to standard error, each as JSON."""
+    """Write a line for each request to standard error: for a person on a terminal, else as JSON."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    is_watched = handler.stream.isatty()
+    handler.setFormatter(RequestLines() if is_watched else logging.Formatter("%(message)s"))
     logger = logging.getLogger("lowwater.gateway")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

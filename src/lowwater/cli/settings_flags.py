@@ -20,16 +20,19 @@ TAKES = "settings"
 
 NAME = "NAME"
 
+NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
 ]
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+def with_settings(command: Callable[..., None], *, listed: bool = False) -> Callable[..., None]:
     """Return `command` with `--config` and a flag for every setting; it receives a Resolved as `settings`.
 
-    What a person should know about the settings (clamped values, unknown variables) goes to standard error.
+    The flags are `listed` in the help of one command only: there are many, and they mean the same everywhere. What a
+    person should know about the settings (clamped values, unknown variables) goes to standard error.
     """
 
     def run(*, config: Path | None, **given: object) -> None:
@@ -48,7 +51,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
             if parameter.name != TAKES
         ),
         _parameter("config", ConfigFile),
-        *(_parameter(setting.name, _flag(setting)) for setting in catalogue()),
+        *(_parameter(setting.name, _flag(setting, hidden=not listed)) for setting in catalogue()),
     ]
     run.__name__ = command.__name__
     run.__doc__ = command.__doc__
@@ -61,13 +64,14 @@ def _parameter(name: str, annotation: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _flag(setting: Setting) -> object:
+def _flag(setting: Setting, *, hidden: bool) -> object:
     switch = isinstance(setting.options[0], types.BoolType)
     option = typer.Option(
         f"{setting.flag}/--no-{setting.flag[2:]}" if switch else setting.flag,
         help=_help(setting),
         metavar="" if switch else _metavar(setting),
         show_default=False,
+        hidden=hidden,
         rich_help_panel="Settings: switches" if switch else f"Settings: {setting.section or 'fallbacks'}",
         autocompletion=lambda: list(setting.choices),
     )

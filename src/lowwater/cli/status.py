@@ -10,10 +10,17 @@ from lowwater.account.cadence import cadence
 from lowwater.account.efficiency import compactions, efficiency
 from lowwater.account.figures import Figures, Gathered, figures
 from lowwater.account.payback import paybacks
-from lowwater.cli.kept_session import EMPTY, all_accounts, find_session, newest_session, open_kept
-from lowwater.cli.printing import page_width, print_json, print_lines, print_page
+from lowwater.cli.kept_session import (
+    EMPTY,
+    all_accounts,
+    complete_session,
+    find_session,
+    newest_session,
+    open_kept,
+)
+from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.settings_flags import with_settings
-from lowwater.cli.status_lines import draw_lines, line_of
+from lowwater.cli.status_lines import line_of, lines_table
 from lowwater.cli.status_page import Looked, page
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput
@@ -28,7 +35,12 @@ from lowwater.values.stored import Account
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="A kept session; without it, the newest.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="A kept session; without it, the newest.",
+            show_default=False,
+            autocompletion=complete_session,
+        ),
     ] = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="A line for each session.")] = False,
@@ -87,7 +99,7 @@ def _show_all(store: Store, *, json: bool) -> None:
         return
     if not lines:
         raise BadInput(EMPTY)
-    print_lines(draw_lines(lines, width=page_width(), now=time.time()))
+    print_page([lines_table(lines, width=page_width(), now=time.time())])
 
 
 def total_of(account: Account, registry: Registry) -> Figures:

@@ -1,22 +1,24 @@
 """Kept sessions on one line each, for `lowwater status --all`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
-from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 from lowwater.account.figures import Figures
-from lowwater.cli.kept_words import ago, amount, figure, fitted, on_one_line
+from lowwater.cli.kept_words import ago, amount, figure, on_one_line
 from lowwater.cli.model_words import short
 from lowwater.cli.sessions.costs import costs_of
+from lowwater.cli.tables import unclipped
 from lowwater.values.stored import Account
 
 _TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
-_LEAST = 12
-"""Columns that a name and a model have at least."""
-_MODEL = 20
-"""Columns that a model has at most."""
+_TITLE = 40
+"""Characters of a title that are shown."""
+_ENDLESS = Console(width=1_000)
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -51,36 +53,30 @@ def line_of(account: Account, total: Figures) -> Line:
     )
 
 
-def draw_lines(lines: Sequence[Line], *, width: int, now: float) -> Iterator[Text]:
-    """Yield a heading and a line for each session; the name takes what the figures leave, a title only what is left then."""
-    rows = [_figures(line, now) for line in lines]
-    columns = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
-    gap = "  " if width >= sum(columns) + 2 * (len(columns) + 1) + 2 * _LEAST else " "
-    free = width - sum(columns) - len(gap) * (len(columns) + 1)
-    model = max(_LEAST, min(_MODEL, free - _LEAST, max(len(line.model) for line in lines)))
-    room = max(_LEAST, free - model)
-    heading = [fitted("session", room), fitted("model", model)]
-    heading += [f"{title:>{size}}" for title, size in zip(_TITLES, columns, strict=True)]
-    yield Text(gap.join(heading), style="bright_black")
-    for line, row in zip(lines, rows, strict=True):
-        cells = [f"{cell:>{size}}" for cell, size in zip(row, columns, strict=True)]
-        *before, net, changed = cells
-        yield Text.assemble(
-            _name(line, room),
-            f"{gap}{fitted(line.model, model)}{gap}{gap.join(before)}{gap}",
-            (net, "red" if line.net is not None and line.net < 0 else "green" if line.net else ""),
-            (f"{gap}{changed}", "bright_black"),
-        )
+def lines_table(lines: Sequence[Line], *, width: int, now: float) -> RenderableType:
+    """Return a line for each session; titles are shown where everything else has room beside them."""
+    for has_titles in (any(line.title for line in lines), False):
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+        table.add_column("session")
+        table.add_column("model")
+        for title in _TITLES:
+            table.add_column(title, justify="right", no_wrap=True)
+        for line in lines:
+            table.add_row(_name(line, has_title=has_titles), Text(line.model), *_figures(line, now))
+        if not has_titles or Measurement.get(_ENDLESS, _ENDLESS.options, table).maximum <= width:
+            break
+    return unclipped(table, width)
 
 
-def _figures(line: Line, now: float) -> tuple[str, ...]:
+def _figures(line: Line, now: float) -> tuple[str | Text, ...]:
     counts = (figure(line.turns), short(line.prompt), figure(line.compactions))
-    return (*counts, amount(line.cost), amount(line.net), ago(line.changed_at, now))
+    net = Text(
+        amount(line.net),
+        style="red" if line.net is not None and line.net < 0 else "green" if line.net else "",
+    )
+    return (*counts, amount(line.cost), net, Text(ago(line.changed_at, now), style="bright_black"))
 
 
-def _name(line: Line, room: int) -> Text:
-    name = on_one_line(line.name, room)
-    name = fitted(name, min(room, cell_len(name)))
-    left = room - cell_len(name) - 1
-    title = fitted(on_one_line(line.title, max(1, left)), left) if line.title and left >= _LEAST else ""
-    return Text.assemble(name, (f" {title}" if title else " " * (room - cell_len(name)), "bright_black"))
+def _name(line: Line, *, has_title: bool) -> Text:
+    title = f" {on_one_line(line.title, _TITLE)}" if has_title and line.title else ""
+    return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))

@@ -78,7 +78,7 @@ def _title(looked: Looked, width: int, now: float) -> Iterator[Text]:
     session, about = looked.account.session, looked.account.session.about
     room = max(20, width - 50)
     yield Text.assemble(
-        (on_one_line(session.name, room), "bold"), f" · {looked.status.model} · {looked.status.policy}"
+        (on_one_line(session.name, 200), "bold"), f" · {looked.status.model} · {looked.status.policy}"
     )
     told = [on_one_line(about.title, room)] if about.title else []
     told += [f"from {on_one_line(about.source, 20)}", f"opened {ago(session.opened_at, now)}"]

@@ -15,7 +15,7 @@ StoreAddress = Annotated[
     typer.Option(
         "--store",
         metavar="ADDRESS",
-        help="Where sessions are kept: sqlite:///PATH or postgresql://…; default: LOWWATER_STORE, else a file of yours.",
+        help="sqlite:///PATH or postgresql://…; else LOWWATER_STORE, else a file of yours.",
         show_default=False,
     ),
 ]

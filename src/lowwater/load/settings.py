@@ -21,6 +21,7 @@ OTHER_VARIABLES = frozenset(
         "LOWWATER_DEBUG",
         "LOWWATER_GATEWAY_KEYS",
         "LOWWATER_POSTGRES_BIN",
+        "LOWWATER_SOURCE",
         "LOWWATER_STORE",
     }
 )

@@ -1,7 +1,11 @@
-"""Sinks that need nothing: a list in memory, a function, the standard log."""
+"""Sinks that need nothing: a list in memory, a function, the standard log, the console, a file for each session."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
 
 from lowwater.ports import Sink
 from lowwater.values.events import Compaction, Event, Skip
@@ -42,6 +46,63 @@ class LogSink:
                 _log.info("%s: %s", session, line_for(event))
             case Skip():
                 _log.debug("%s: %s", session, skip_line_for(event))
+
+
+class ConsoleSink:
+    """Prints each compaction to standard error: what triggered it, what each phase did, and which one it is.
+
+    Only where a person watches who has not set up logging: then the lines are the log's, and are not said twice.
+    """
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Print a few lines."""
+        if isinstance(event, Compaction) and sys.stderr.isatty() and not _log.hasHandlers():
+            sys.stderr.write("".join(f"{line}\n" for line in phases_of(session, event)))
+
+
+class SessionLogSink:
+    """Writes a log file for each session into a directory: compactions, skips and calls; numbers only, never contents."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def record(self, session: str, event: Event, /) -> None:
+        """Write one line about an event."""
+        said = line_for(event) if isinstance(event, Compaction) else skip_line_for(event)
+        self._write(session, event.at, said)
+
+    def turn(self, session: str, record: TurnRecord, /) -> None:
+        """Write one line about a call."""
+        self._write(session, record.at, turn_line_for(record))
+
+    def _write(self, session: str, at: float, said: str) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+        with (self._directory / f"{quote(session, safe=' ')}.log").open("a", encoding="utf-8") as file:
+            file.write(f"{when} {said}\n")
+
+
+def phases_of(session: str, event: Compaction) -> list[str]:
+    """Return a compaction in lines: what triggered it and how far it came, then what each phase removed."""
+    head = (
+        f"lowwater: {session}: compaction {event.number} ({event.because.code}): "
+        f"{event.before:,} → {event.after:,} tokens, {event.items_before:,} → {event.items_after:,} messages"
+    )
+    lines = [head, *(f"  {phase.mechanism}: −{phase.removed:,} tokens" for phase in event.phases)]
+    if event.summarizer:
+        lines.append(f"  summary: {event.summary_tokens:,} tokens by {event.summarizer}")
+    return lines
+
+
+def turn_line_for(record: TurnRecord) -> str:
+    """Say on one line what a call was: its model, its tokens, and what it cost."""
+    usage = record.usage
+    if usage is None:
+        return f"call to {record.model}: no usage reported"
+    return (
+        f"call to {record.model}: {usage.prompt:,} prompt tokens ({usage.cache_read:,} read from cache), "
+        f"{usage.output:,} output"
+    )
 
 
 def line_for(event: Compaction) -> str:

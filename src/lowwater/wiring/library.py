@@ -1,7 +1,9 @@
 """The library's entrance: models, settings and policy, and a session per conversation."""
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from lowwater.count.message import count_message
 from lowwater.count.preamble import count_preamble
@@ -10,9 +12,9 @@ from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route
 from lowwater.errors import BadInput, BadSetting
 from lowwater.load.registry import load_registry
-from lowwater.observe.sinks import LogSink
+from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.ports import Clock, MemoryHook, Sink, Store
-from lowwater.values.settings import FallbackProvider, Settings
+from lowwater.values.settings import FallbackProvider, OutputSettings, Settings
 from lowwater.values.settings.words import shown
 from lowwater.wiring.arguments import (
     CheckedClock,
@@ -30,6 +32,9 @@ from lowwater.wiring.session import Session
 from lowwater.wiring.stores import opened_store
 from lowwater.wiring.summarizers import Writer, compacts, model_of, summarizers_for
 from lowwater.wiring.windows import Windows
+
+SOURCE = "LOWWATER_SOURCE"
+"""Names what new sessions come from, where the program does not say."""
 
 
 class Lowwater:
@@ -93,7 +98,7 @@ class Lowwater:
         )
         self._outside = Outside(
             summarizers=summarizers,
-            sinks=sinks if chosen.output.quiet else (LogSink(), *sinks),
+            sinks=(*_own_sinks(chosen.output), *sinks),
             hooks=hooks,
             store=opened_store(store, redact=chosen.privacy.redact),
             on_warning=on_warning,
@@ -113,7 +118,7 @@ class Lowwater:
     ) -> Session:
         """Return the session with this name, from the store or a new one; without a name a new one, named by the time.
 
-        It goes on with this library's model, and in its child if it was split; or `as_left`, just as it was left.
+        A new one whose `source` is not given has that of LOWWATER_SOURCE. It goes on with this library's model, and in its child if it was split; or `as_left`, just as it was left.
         """
         name = new_name(self._outside.clock.now()) if name is None else name
         if not isinstance(name, str) or not name.strip():
@@ -128,6 +133,8 @@ class Lowwater:
                     if session.route != self._route:
                         session.use(self._route.model, base_url=self._route.base_url)
                 self._sessions[name] = session
+            if not source and not session.ledger.messages:
+                source = os.environ.get(SOURCE, "").strip()
             if title or source:
                 session.describe(title=title, source=source)
             return session
@@ -157,6 +164,13 @@ def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> t
         Route(model=each) if isinstance(each, str) else Route(model=each.model, base_url=each.base_url or "")
         for each in chosen
     )
+
+
+def _own_sinks(output: OutputSettings) -> tuple[Sink, ...]:
+    """Return who is told what happens besides the caller's own sinks."""
+    spoken: tuple[Sink, ...] = () if output.quiet else (LogSink(), ConsoleSink())
+    written = output.session_logs
+    return (*spoken, SessionLogSink(Path(written).expanduser())) if written else spoken
 
 
 def _refuse_mistakes(*, model: object, base_url: object, store: object, on_warning: object) -> None:

@@ -71,7 +71,7 @@ class Card(Struct, frozen=True, kw_only=True):
 def draw(card: Card, *, now: float, full: bool) -> Iterator[RenderableType]:
     """Yield the page, block by block."""
     title = f" · {on_one_line(card.about.title, 80)}" if card.about.title else ""
-    yield Text(on_one_line(card.name, 80), style="bold") + Text(title)
+    yield Text(on_one_line(card.name, 200), style="bold") + Text(title)
     yield _grid([*_origin(card, now), *_models(card), *_sizes(card), *_costs(card)])
     if card.cadence.events:
         yield Text("\ncadence", style="bold")
@@ -102,7 +102,7 @@ def _origin(card: Card, now: float) -> Iterator[tuple[str, str]]:
         yield "continues", on_one_line(about.parent, 80) + ("" if card.has_parent else " (no longer kept)")
     for number, child in enumerate(card.children[:_NAMES]):
         named = f" · {on_one_line(child.title, 60)}" if child.title else ""
-        yield "" if number else "continued by", on_one_line(child.name, 80) + named
+        yield "" if number else "continued by", on_one_line(child.name, 200) + named
     if len(card.children) > _NAMES:
         yield "", f"and {len(card.children) - _NAMES:,} more"
 

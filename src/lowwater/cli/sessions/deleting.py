@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lowwater.cli.kept_session import complete_session
 from lowwater.cli.kept_words import ago, moment, on_one_line, read_since
 from lowwater.cli.sessions.flags import AsJson, Yes
 from lowwater.cli.sessions.named import exactly_named
@@ -24,7 +25,10 @@ _NAMED = 10
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Whole names of sessions.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME…", help="Whole names of sessions.", autocompletion=complete_session),
+    ],
     *,
     yes: Yes = False,
     json: AsJson = False,

@@ -13,9 +13,10 @@ from msgspec import Raw, Struct
 
 from lowwater.assemble.legal import mend
 from lowwater.cli.failing import say
+from lowwater.cli.kept_session import SessionName, named
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.sessions.flags import AsJson, Redact, redacts
-from lowwater.cli.sessions.named import ledger_of, named
+from lowwater.cli.sessions.named import ledger_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, UnreadableFile
 from lowwater.ingest.reconcile import branch_of
@@ -39,7 +40,7 @@ class Exported(Struct, frozen=True, kw_only=True):
 
 
 def export(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A session, or how only its name begins.")],
+    name: SessionName,
     *,
     out: Annotated[
         str,

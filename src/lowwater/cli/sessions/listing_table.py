@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
-from rich.cells import cell_len, set_cell_size
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.kept_words import ago, amount, on_one_line, span
+from lowwater.cli.tables import unclipped
 
 _FIGURES = ("msgs", "turns", "comp.", "cost", "age")
-_WIDTHS = (8, 7, 7, 10, 9)
-"""Columns that figures have below each other where words have little room."""
-_MODEL = 16
-"""Columns that a model's name has in any case."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -47,43 +44,28 @@ def wide_table(rows: Sequence[Row], now: float) -> Table:
     shown = {title: cells for title, cells in columns.items() if any(cells)}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
     for title in shown:
-        table.add_column(title, justify="right" if title in figures else "left", no_wrap=True, max_width=30)
+        table.add_column(title, justify="right" if title in figures else "left", no_wrap=True)
     for cells in zip(*shown.values(), strict=True):
-        table.add_row(*(Text(on_one_line(cell, 80)) for cell in cells))
+        table.add_row(*(Text(on_one_line(cell, 200)) for cell in cells))
     return table
 
 
-def narrow_table(rows: Sequence[Row], now: float, width: int) -> Text:
+def narrow_table(rows: Sequence[Row], now: float, width: int) -> RenderableType:
     """Return a table in which title, source and end stand below the name, where there is something to say."""
-    room = max(30, width - sum(_WIDTHS) - 2)
-    names, models = (_widest(words) for words in ([row.name for row in rows], [row.model for row in rows]))
-    models = min(models, max(_MODEL, room - names))
-    names = min(names, room - models)
-
-    def line(name: str, model: str, figures: Sequence[str]) -> str:
-        words = f"{_sized(name, names)}  {_sized(model, models)}"
-        return words + "".join(f"{figure:>{wide}}" for figure, wide in zip(figures, _WIDTHS, strict=True))
-
-    lines = [Text(line("session", "model", _FIGURES), style="bright_black")]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
+    table.add_column("session")
+    table.add_column("model")
+    for title in _FIGURES:
+        table.add_column(title, justify="right", no_wrap=True)
     tells_source = len({row.source for row in rows}) > 1
     for row in rows:
-        lines.append(Text(line(row.name, row.model, _figures(row, now))))
         source = f"from {row.source}" if tells_source else ""
         ended = f"ended {_ended(row, now)}" if row.ended_at is not None else ""
         more = " · ".join(said for said in (row.title, source, ended) if said)
-        if more:
-            lines.append(Text(f"  {on_one_line(more, max(20, width - 2))}", style="bright_black"))
-    return Text("\n").join(lines)
-
-
-def _widest(words: Sequence[str]) -> int:
-    return max(7, *(cell_len(on_one_line(word, 80)) for word in words))
-
-
-def _sized(word: str, cells: int) -> str:
-    """Return a word in so many cells, cut with an ellipsis."""
-    said = on_one_line(word, 80)
-    return set_cell_size(said, cells) if cell_len(said) <= cells else f"{set_cell_size(said, cells - 1)}…"
+        below = f"\n  {on_one_line(more, max(20, width // 2))}" if more else ""
+        name = Text.assemble(on_one_line(row.name, 200), (below, "bright_black"))
+        table.add_row(name, Text(row.model), *_figures(row, now))
+    return unclipped(table, width)
 
 
 def _figures(row: Row, now: float) -> tuple[str, ...]:

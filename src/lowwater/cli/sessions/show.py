@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from lowwater.account.cadence import cadence
+from lowwater.cli.kept_session import SessionName, named
 from lowwater.cli.sessions.card import Card, Child, ModelSpan, Shown, draw
 from lowwater.cli.sessions.costs import costs_of
 from lowwater.cli.sessions.flags import AsJson
-from lowwater.cli.sessions.named import ledger_of, named
+from lowwater.cli.sessions.named import ledger_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.ports import Store
 from lowwater.values.entries import ModelChanged, Opened
@@ -22,7 +23,7 @@ from lowwater.wire.preamble_text import system_text, tool_names
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A session, or how only its name begins.")],
+    name: SessionName,
     *,
     full: Annotated[bool, typer.Option("--full", help="The whole system prompt.")] = False,
     json: AsJson = False,

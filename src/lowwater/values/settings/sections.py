@@ -210,6 +210,10 @@ class OutputSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What people and programs are told."""
 
     quiet: Annotated[bool, Meta(description="Print nothing about compactions.")] = False
+    session_logs: Annotated[
+        Word | None,
+        Meta(description="Directory for a log file per session, numbers only; null: none."),
+    ] = None
     warning_levels: Annotated[
         WarningLevels,
         Meta(description="Shares of the threshold at which to warn: info, notice, warning, critical."),

@@ -1,0 +1,109 @@
+"""Tables that never lose a figure: on a terminal too narrow for one, words fold, and then rows become short lists."""
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+_LEAST = 16
+"""Columns in which a name can still be read when it is folded."""
+_PLOTTED = frozenset("█▉▊▋▌▍▎▏▇▆▅▄▃▂▁░ ")
+
+
+def unclipped(table: Table, width: int) -> RenderableType:
+    """Return the table so that everything in it can be read in `width` columns; figures and names are never cut.
+
+    Where there is room it is the table as it was. Else bars go, then words fold onto more lines, though never the name
+    that a row begins with; where there is still too little room, each row is a name with its figures listed below.
+    """
+    if not all(isinstance(cell, str | Text) for column in table.columns for cell in column.cells):
+        return table
+    cells = [[_text(cell) for cell in column.cells] for column in table.columns]
+    sizes = [
+        max(column.width or 0, *map(_widest, (_text(column.header), *rows)))
+        for column, rows in _both(table, cells)
+    ]
+    # A table measures what is in it, not what a column was limited to.
+    for column in table.columns:
+        column.max_width = None
+    if _whole(table, sizes) <= width:
+        return table
+    kept = [at for at, rows in enumerate(cells) if not _is_plot(rows)]
+    folding = [at for at in kept[1:] if table.columns[at].justify != "right"]
+    fixed = _whole(table, [sizes[at] for at in kept if at not in folding])
+    room = width - fixed - _gap(table) * len(folding)
+    shares = _shares([sizes[at] for at in folding], room)
+    if shares is None:
+        return _stacked(table, cells, kept)
+    for at, share in zip(folding, shares, strict=True):
+        column = table.columns[at]
+        column.no_wrap, column.overflow = False, "fold"
+        column.width = column.min_width = share
+    table.columns = [table.columns[at] for at in kept]
+    for at, column in enumerate(table.columns):
+        column._index = at
+    return table
+
+
+def _shares(sizes: Sequence[int], room: int) -> list[int] | None:
+    """Return the columns that each of several words gets of a room; None if that is too little to read them."""
+    shares = list(sizes)
+    while sum(shares) > room:
+        widest = max(range(len(shares)), key=lambda at: shares[at], default=-1)
+        if widest < 0 or shares[widest] <= _LEAST:
+            return None
+        shares[widest] -= 1
+    return shares
+
+
+def _stacked(table: Table, cells: Sequence[Sequence[Text]], kept: Sequence[int]) -> Text:
+    """Return each row as its first cell and, below it, what else it has."""
+    blocks = []
+    for row, made in enumerate(table.rows):
+        first, *others = (cells[at][row] for at in kept)
+        titles = [_text(table.columns[at].header).plain for at in kept[1:]]
+        told = [
+            f"{title} {cell.plain}".strip() for title, cell in zip(titles, others, strict=True) if cell.plain
+        ]
+        block = Text.assemble((first.plain, "bold"), *((f"\n  {said}", "") for said in _lines(told)))
+        block.stylize(made.style or "")
+        blocks.append(block)
+    return Text("\n").join(blocks)
+
+
+def _lines(told: Sequence[str]) -> list[str]:
+    """Return figures with their titles, a few to a line."""
+    lines: list[str] = []
+    for said in told:
+        if lines and len(lines[-1]) + len(said) < 34:
+            lines[-1] += f" · {said}"
+        else:
+            lines.append(said)
+    return lines
+
+
+def _both(table: Table, cells: Sequence[Sequence[Text]]) -> list[tuple[Column, Sequence[Text]]]:
+    return list(zip(table.columns, cells, strict=True))
+
+
+def _whole(table: Table, sizes: Sequence[int]) -> int:
+    return sum(sizes) + _gap(table) * len(sizes)
+
+
+def _gap(table: Table) -> int:
+    return table.padding[1] + table.padding[3]
+
+
+def _is_plot(rows: Sequence[Text]) -> bool:
+    drawn = "".join(row.plain for row in rows)
+    return bool(drawn.strip()) and set(drawn) <= _PLOTTED
+
+
+def _widest(text: Text) -> int:
+    return max(map(cell_len, text.plain.split("\n")))
+
+
+def _text(cell: RenderableType) -> Text:
+    return cell if isinstance(cell, Text) else Text.from_markup(str(cell))
