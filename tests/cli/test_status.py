@@ -126,4 +126,4 @@ def test_the_program_fails_with_one_sentence_and_without_a_traceback(store: Path
     command = [str(program), "status", "nobody", "--store", f"sqlite:///{store}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"lowwater: there is no session “nobody”: the newest is “{NAME}”\n"
+    assert done.stderr == f"lowwater: there is no session “nobody”: the newest are “{NAME}”, “s2”, “s1”\n"

@@ -21,20 +21,21 @@ def unclipped(table: Table, width: int) -> RenderableType:
     if not all(isinstance(cell, str | Text) for column in table.columns for cell in column.cells):
         return table
     cells = [[_text(cell) for cell in column.cells] for column in table.columns]
-    sizes = [
-        max(column.width or 0, *map(_widest, (_text(column.header), *rows)))
-        for column, rows in _both(table, cells)
-    ]
+    sizes = [max(map(_widest, (_text(column.header), *rows))) for column, rows in _both(table, cells)]
     # A table measures what is in it, not what a column was limited to.
     for column in table.columns:
         column.max_width = None
+    if table.show_header and _whole(table, sizes) > width and _gap(table) > 1:
+        table.padding = (0, 1, 0, 0)
     if _whole(table, sizes) <= width:
+        _narrow_to(table, sizes, width)
         return table
     kept = [at for at, rows in enumerate(cells) if not _is_plot(rows)]
     folding = [at for at in kept[1:] if table.columns[at].justify != "right"]
-    fixed = _whole(table, [sizes[at] for at in kept if at not in folding])
-    room = width - fixed - _gap(table) * len(folding)
-    shares = _shares([sizes[at] for at in folding], room)
+    fixed = _whole(
+        table, [0 if at in folding else max(sizes[at], table.columns[at].width or 0) for at in kept]
+    )
+    shares = _shares([sizes[at] for at in folding], width - fixed)
     if shares is None:
         return _stacked(table, cells, kept)
     for at, share in zip(folding, shares, strict=True):
@@ -45,6 +46,17 @@ def unclipped(table: Table, width: int) -> RenderableType:
     for at, column in enumerate(table.columns):
         column._index = at
     return table
+
+
+def _narrow_to(table: Table, sizes: Sequence[int], width: int) -> None:
+    """Take from columns of a fixed width what they do not need, the roomiest first, until the table fits."""
+    widths = [max(size, column.width or 0) for size, column in zip(sizes, table.columns, strict=True)]
+    while _whole(table, widths) > width:
+        roomiest = max(range(len(widths)), key=lambda at: widths[at] - sizes[at])
+        widths[roomiest] -= 1
+    for column, size in zip(table.columns, widths, strict=True):
+        if column.width is not None:
+            column.width = size
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int] | None:
@@ -89,7 +101,7 @@ def _both(table: Table, cells: Sequence[Sequence[Text]]) -> list[tuple[Column, S
 
 
 def _whole(table: Table, sizes: Sequence[int]) -> int:
-    return sum(sizes) + _gap(table) * len(sizes)
+    return sum(sizes) + _gap(table) * (len(sizes) if table.pad_edge else max(0, len(sizes) - 1))
 
 
 def _gap(table: Table) -> int:

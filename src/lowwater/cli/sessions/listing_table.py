@@ -51,20 +51,20 @@ def wide_table(rows: Sequence[Row], now: float) -> Table:
 
 
 def narrow_table(rows: Sequence[Row], now: float, width: int) -> RenderableType:
-    """Return a table in which title, source and end stand below the name, where there is something to say."""
+    """Return a table in which title, source and end share a column, and all of it can be read in `width` columns."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
     table.add_column("session")
     table.add_column("model")
     for title in _FIGURES:
         table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", style="bright_black")
     tells_source = len({row.source for row in rows}) > 1
     for row in rows:
         source = f"from {row.source}" if tells_source else ""
         ended = f"ended {_ended(row, now)}" if row.ended_at is not None else ""
         more = " · ".join(said for said in (row.title, source, ended) if said)
-        below = f"\n  {on_one_line(more, max(20, width // 2))}" if more else ""
-        name = Text.assemble(on_one_line(row.name, 200), (below, "bright_black"))
-        table.add_row(name, Text(row.model), *_figures(row, now))
+        name = Text(on_one_line(row.name, 200))
+        table.add_row(name, Text(row.model), *_figures(row, now), Text(on_one_line(more, 200)))
     return unclipped(table, width)
 
 
