@@ -2,6 +2,7 @@
 
     .venv/bin/python -m bench.economics            # all of it
     .venv/bin/python -m bench.economics --sample   # every tenth session
+    .venv/bin/python -m bench.economics --tail     # recorded sessions: cost with compaction ÷ without, and its tail
 
 Every policy is restricted to the actions of the optimum (nothing, a prune, a summary), and rework is charged to all.
 The command ends with status 1 if rent-or-buy misses its bounds where compaction matters.
@@ -22,14 +23,16 @@ from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
 from lowwater.compact.placeholder import placeholder
+from lowwater.economics.rent import Offer
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
-from lowwater.replay.course import Course, Sheet, Use
+from lowwater.replay.course import Course, Sheet, State, Use
 from lowwater.replay.generated import SESSIONS, TAIL, generate, is_for_tuning
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, run
 from lowwater.replay.recorded import Timed, course_of
 from lowwater.replay.references import find, uses_of
+from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
 from lowwater.wire.openai_chat.decode import decode_message
 
@@ -39,6 +42,7 @@ WINDOWS = (200_000, 1_000_000)
 MATTERS = 1.10
 MEAN, P95 = 1.06, 1.12
 RENT = "rent-or-buy"
+_FAR, _DEARER = 1.05, 1.005
 GENERATED, RECORDED, EXPECTED = "generated", "recorded", "recorded, expected uses"
 
 
@@ -233,6 +237,89 @@ def misses(rows: Sequence[Row]) -> list[str]:
     return found
 
 
+class _Unbounded(RentOrBuy):
+    """Rent-or-buy that does not ask whether a session is old enough to pay a purchase back."""
+
+    def offers(self, turn: int, state: State) -> Iterator[Offer]:
+        """Yield the offers as if it were."""
+        for offer in super().offers(turn, state):
+            yield replace(offer, wait=0)
+
+
+class Tailed(Struct, frozen=True, kw_only=True):
+    """One recorded session under one sheet and window: what rent-or-buy costs, beside never."""
+
+    source: str
+    sheet: str
+    window: int
+    never: int
+    unbounded: int
+    bounded: int
+
+
+def measure_tail(job: Job) -> list[Tailed]:
+    """Return a recording's costs under every sheet and window; none where it does not fit."""
+    path = Path(job.path)
+    course = recorded(path)
+    if course is None:
+        return []
+    rows: list[Tailed] = []
+    for sheet, window in product(SHEETS, WINDOWS):
+        tally = Tally(course, replace(sheet, window=window))
+        least, loose, ours = (
+            run(tally, policy(tally)).cost for policy in (POLICIES["never"], _Unbounded, RentOrBuy)
+        )
+        if least and loose and ours:
+            rows.append(
+                Tailed(
+                    source=path.parent.name,
+                    sheet=sheet.name,
+                    window=window,
+                    never=least,
+                    unbounded=loose,
+                    bounded=ours,
+                )
+            )
+    return rows
+
+
+def tail_table(rows: Sequence[Tailed]) -> str:
+    """Return a table of cost with compaction ÷ without: of the sums, and of sessions at p95, p99 and most."""
+    lines = [
+        "| prices, window | rule | sum | p95 | p99 | most | above 1.05 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for sheet, window in product(SHEETS, WINDOWS):
+        group = [row for row in rows if (row.sheet, row.window) == (sheet.name, window)]
+        for rule in ("unbounded", "bounded") if group else ():
+            costs = [getattr(row, rule) for row in group]
+            ratios = [cost / row.never for cost, row in zip(costs, group, strict=True)]
+            cuts = quantiles(ratios * (2 if len(ratios) == 1 else 1), n=100, method="inclusive")
+            total = sum(costs) / sum(row.never for row in group)
+            lines.append(
+                f"| {sheet.name} {window // 1000:,}K | {rule} | {total:.4f} | {cuts[94]:.3f} | {cuts[98]:.3f} "
+                f"| {max(ratios):.3f} | {sum(ratio > _FAR for ratio in ratios)} of {len(ratios)} |"
+            )
+    return "\n".join(lines)
+
+
+def tail(step: int) -> int:
+    """Print the tables over all sources and for each; fail if the bound makes the sum of any group dearer by 0.5 %."""
+    todo = [Job(path=str(path)) for path in sorted(CANONICAL.glob("*/*.jsonl.gz"))[::step]]
+    with ProcessPoolExecutor(2) as workers:
+        rows = [row for some in workers.map(measure_tail, todo, chunksize=4) for row in some]
+    print(tail_table(rows))
+    for source in sorted({row.source for row in rows}):
+        print(f"\n{source}:\n\n{tail_table([row for row in rows if row.source == source])}")
+    dearer = []
+    for sheet, window in product(SHEETS, WINDOWS):
+        group = [row for row in rows if (row.sheet, row.window) == (sheet.name, window)]
+        if sum(row.bounded for row in group) > _DEARER * sum(row.unbounded for row in group):
+            dearer.append(f"{sheet.name} {window}")
+    print("\n".join(dearer) or "the bound costs less than 0.5 % everywhere", file=sys.stderr)
+    return 1 if dearer else 0
+
+
 def jobs(step: int) -> list[Job]:
     """Return the sessions to measure, every `step`-th of them, the long ones spread evenly."""
     drawn = [Job(sheet=sheet, seed=seed) for seed in range(0, SESSIONS, step) for sheet in SHEETS]
@@ -241,7 +328,10 @@ def jobs(step: int) -> list[Job]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables; fail if a bound is missed."""
-    todo = jobs(10 if "--sample" in arguments else 1)
+    step = 10 if "--sample" in arguments else 1
+    if "--tail" in arguments:
+        return tail(step)
+    todo = jobs(step)
     rows: list[Row] = []
     with ProcessPoolExecutor(2) as workers:
         for done, some in enumerate(workers.map(measure, todo, chunksize=4), 1):

@@ -109,6 +109,51 @@ if __name__ == "__main__":
 """
 
 
+LOST = """
+import os, signal, sys, typer
+from concurrent.futures.process import BrokenProcessPool
+from lowwater.cli import replay_run
+from lowwater.cli.failing import run
+from lowwater.cli.replay import replay
+
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(1_000))
+
+class Engine(replay_run.LocalEngine):
+    def map(self, work, tasks):
+        for task in tasks:
+            Lost()
+            if os.environ["THEN"] == "the workers are gone":
+                raise BrokenProcessPool("a worker ended abruptly")
+            yield work(task)
+
+replay_run.LocalEngine = Engine
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(replay)
+sys.exit(run(app))
+"""
+"""The command with an interrupt that arrives inside a finalizer, where Python drops the KeyboardInterrupt."""
+
+
+@pytest.mark.parametrize("then", ["the workers are gone", "the run goes on"])
+def test_an_interrupt_that_is_lost_on_its_way_ends_the_run_all_the_same(folder, tmp_path, then):
+    script = tmp_path / "command.py"
+    script.write_text(LOST)
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder), *FAST, "--policies", "never"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"THEN": then},
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.endswith("lowwater: interrupted\n")
+    assert "Exception ignored in" in done.stderr
+
+
 @pytest.mark.full
 def test_an_interrupted_run_shows_what_it_has_and_is_resumed(folder, tmp_path):
     script, kept, told = tmp_path / "command.py", tmp_path / "run", tmp_path / "told.json"

@@ -42,6 +42,11 @@ CASES: list[tuple[str, str, Situation]] = [
     ("rent-rests", "rent-or-buy", situation(70_000, market=market(rests=True))),
     ("nothing-to-buy", "rent-or-buy", situation(70_000, market=market())),
     ("rent-below-price", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=3_000_000)))),
+    (
+        "too-young-to-pay",
+        "rent-or-buy",
+        situation(70_000, market=market(bargain(ELIDE, rent=30_000_000, wait=9))),
+    ),
     ("cooling-down", "runway", situation(70_000, SUMMARY, past=COOLING)),
     ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
     ("wall", "runway", situation(112_000, SUMMARY)),

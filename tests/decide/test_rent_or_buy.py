@@ -23,6 +23,20 @@ def test_a_plan_is_bought_when_the_rent_paid_reaches_its_price(rent: int, buys: 
     assert isinstance(decision, Compact) is buys
 
 
+@pytest.mark.parametrize(
+    ("rent", "is_ripe"), [pytest.param(PRICE, False, id="rent paid"), pytest.param(0, True, id="in vain")]
+)
+def test_what_the_session_cannot_be_expected_to_pay_back_is_not_bought(rent: int, is_ripe: bool) -> None:
+    young = bargain(ELIDE, rent=rent, is_ripe=is_ripe, price=PRICE, wait=12)
+    decision = decided(market(young))
+    assert isinstance(decision, Keep)
+    assert decision.because.code == "too-young-to-pay"
+    assert decision.because.facts["calls"] == 12
+    other = decided(market(young, bargain(WIDER, rent=rent, is_ripe=is_ripe, price=PRICE)))
+    assert isinstance(other, Compact)
+    assert other.proposals == (WIDER,)
+
+
 def test_a_cold_call_makes_the_price_negative_and_the_same_rule_buys() -> None:
     decision = decided(market(bargain(ELIDE, rent=0, price=-1), warm="cold"))
     assert isinstance(decision, Compact)

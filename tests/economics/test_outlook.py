@@ -78,3 +78,26 @@ def test_nothing_grows_and_it_is_bought_once_the_calls_to_come_are_likely_to_pay
     outlook = Outlook(calls=70, growth=0)
     assert outlook.is_ripe(saves=1_000_000, price=100_000_000, usual=100_000_000)
     assert not outlook.is_ripe(saves=980_000, price=100_000_000, usual=100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("calls", "payback", "wait"),
+    [
+        pytest.param(76, 128, 180, id="277K written to remove 54K, late in a session of 90 calls"),
+        pytest.param(255, 128, 1, id="nearly old enough"),
+        pytest.param(256, 128, 0, id="old enough"),
+        pytest.param(8, 4, 0, id="young and cheap"),
+        pytest.param(0, 1, 2, id="before the first call"),
+    ],
+)
+def test_what_takes_longer_to_pay_than_half_of_the_calls_so_far_has_to_wait(calls, payback, wait) -> None:
+    assert Outlook(calls=calls, growth=100).wait(saves=1_000, price=1_000 * payback) == wait
+
+
+@given(calls=st.integers(0, 10**4), saves=st.integers(0, 10**9), price=st.integers(-(10**12), 10**12))
+def test_a_purchase_pays_within_half_of_the_calls_so_far_or_waits_until_it_does(calls, saves, price) -> None:
+    wait = Outlook(calls=calls, growth=1).wait(saves=saves, price=price)
+    assert wait >= 0
+    assert (wait == 0) == (price <= 0 or 2 * price <= saves * calls)
+    if saves and wait:
+        assert Outlook(calls=calls + wait, growth=1).wait(saves=saves, price=price) == 0

@@ -45,12 +45,19 @@ class Talk:
         return self._add("assistant", Text(text="I see."), call=call)
 
     def tool(
-        self, result: str, *, prompt: int, read: int, role: Literal["tool", "user"] = "tool", **more: Any
+        self,
+        result: str,
+        *,
+        prompt: int,
+        read: int,
+        role: Literal["tool", "user"] = "tool",
+        named: str = "Read",
+        **more: Any,
     ) -> "Talk":
         """A tool is called and answers, in a message of its own role or of the user's, then the model does."""
         self._tools += 1
         name = f"t{self._tools}"
-        self._add("assistant", ToolCall(id=name, name="Read", arguments='{"file_path": "a.py"}'))
+        self._add("assistant", ToolCall(id=name, name=named, arguments='{"file_path": "a.py"}'))
         self._add(role, ToolResult(call_id=name, parts=(Text(text=result),)))
         return self.call(prompt=prompt, read=read, **more)
 

@@ -45,6 +45,16 @@ def test_the_first_call_misses_what_no_other_session_left():
         (begun().tool("text", prompt=62_000, read=16_000), "evicted"),
         (begun().tool("text", prompt=62_000, read=16_000, role="user"), "evicted"),
         (begun(GPT).tool("text", prompt=62_000, read=59_520), "boundary"),
+        (begun().tool("text", prompt=62_000, read=16_100, named="ToolSearch"), "start_changed"),
+        (begun().tool("text", prompt=62_000, read=0, named="ToolSearch"), "start_changed"),
+        (
+            begun()
+            .tool("text", prompt=62_000, read=60_000, named="ToolSearch")
+            .tool("text", prompt=64_000, read=16_100, named="ToolSearch"),
+            "evicted",
+        ),
+        (begun().tool("text", prompt=62_000, read=22_000), "start_changed"),
+        (begun(GPT).tool("text", prompt=62_000, read=22_016), "evicted"),
     ],
     ids=[
         "the client compacted",
@@ -57,6 +67,11 @@ def test_the_first_call_misses_what_no_other_session_left():
         "lost in the midst of work",
         "a result in a user's message is not the user speaking",
         "rounded to a step",
+        "the model searched for tools, which changes their list",
+        "the same where nothing is shared",
+        "later searches change nothing",
+        "a boundary inside the first prompt is found, and none behind it",
+        "which says nothing where boundaries are everywhere",
     ],
 )
 def test_a_miss_has_a_cause(talk: Talk, cause: str):

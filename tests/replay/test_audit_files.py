@@ -1,10 +1,13 @@
 """Auditing files one after the other: what is kept, what is read again, what is counted once."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+import lowwater
+from lowwater.replay.audit import kept
 from lowwater.replay.audit.files import AuditedFile, audit_files
 from lowwater.replay.audit.kept import Kept
 from lowwater.replay.audit.report import by_day, by_model, dearest, line_of, report_of
@@ -66,6 +69,41 @@ def test_a_file_that_changed_is_read_again(shelf, tmp_path):
     (shelf.folder / "b").write_text("longer than before")
     shelf.audit(Kept(tmp_path / "kept"))
     assert shelf.read == ["a", "b", "b"]
+
+
+def test_a_database_that_is_being_written_is_read_again(shelf, tmp_path):
+    shelf.audit(Kept(tmp_path / "kept"))
+    log = shelf.folder / "b-wal"
+    log.write_text("what is not in the database yet")
+    shelf.audit(Kept(tmp_path / "kept"))
+    assert [name for name in shelf.read if name != "b-wal"] == ["a", "b", "b"]
+
+
+def test_what_is_read_with_files_beside_it_is_not_kept(shelf, tmp_path):
+    (shelf.folder / "b").write_text('{"custom_id": "1", "response": {}}')
+    (shelf.folder / "message" / "a").mkdir(parents=True)
+    for _ in range(2):
+        shelf.audit(Kept(tmp_path / "kept"))
+    assert shelf.read == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "part", ["compact/worth.py", "load/prices.py", "replay/tally.py", "data/models.json", "values/tools.py"]
+)
+def test_what_is_kept_holds_for_this_code_only(tmp_path, monkeypatch, part):
+    copy = tmp_path / "lowwater"
+    shutil.copytree(Path(lowwater.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(lowwater, "__file__", str(copy / "__init__.py"))
+    before = kept.reader.__wrapped__()
+    with (copy / part).open("a") as file:
+        file.write("\n")
+    assert kept.reader.__wrapped__() != before
+
+
+def test_code_that_cannot_be_found_keeps_nothing_rather_than_anything(tmp_path, monkeypatch):
+    monkeypatch.setattr(lowwater, "__file__", str(tmp_path / "away" / "__init__.py"))
+    with pytest.raises(RuntimeError, match="no source of lowwater"):
+        kept.reader.__wrapped__()
 
 
 def test_without_a_place_to_keep_everything_is_read(shelf):

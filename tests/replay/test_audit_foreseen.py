@@ -113,3 +113,9 @@ def test_inside_of_a_turn_a_little_is_written_anew(long: bool, field: str):
     assert usages[3] == Usage(cache_read=61_000, **{field: 1_000}), (
         "where the user speaks it is all or nothing"
     )
+
+
+def test_the_first_search_for_tools_leaves_only_the_fixed_start():
+    talk = begun().tool("text", prompt=62_000, read=9, named="ToolSearch")
+    assert read_at(talk) == 16_000
+    assert read_at(talk.tool("text", prompt=64_000, read=9, named="ToolSearch")) == 62_000

@@ -181,10 +181,10 @@ def test_no_workers_are_refused():
         RayEngine(workers=0)
 
 
-def begin(place, *args: str) -> "subprocess.Popen[bytes]":
+def begin(place, *args: str, sessions: int = 4) -> "subprocess.Popen[bytes]":
     """Start the command on recorded sessions, as a terminal would."""
     (place / "recorded").mkdir(exist_ok=True)
-    for seed in (1, 2, 3, 4):
+    for seed in range(1, 1 + sessions):
         made = generate_session("coding", seed=seed, turns=25)
         pairs = zip(encode_messages(made.messages, "openai_chat"), made.times, strict=True)
         lines = [json.dumps({**json.loads(raw), "ts": at}) for raw, at in pairs]
@@ -213,7 +213,8 @@ def test_the_command_prints_the_same_on_a_cluster_and_nothing_of_ray(tmp_path):
 @pytest.mark.full
 def test_an_interrupt_ends_the_run_and_its_cluster(tmp_path):
     kept = tmp_path / "run"
-    begun = begin(tmp_path, "--engine", "ray", "--workers", "1", "--run", str(kept))
+    # So many that the run cannot be over by the time its first result is seen.
+    begun = begin(tmp_path, "--engine", "ray", "--workers", "1", "--run", str(kept), sessions=60)
     while begun.poll() is None and not list(kept.glob("*.result")):
         pass
     assert sys.platform != "linux" or of_cluster(begun.pid)

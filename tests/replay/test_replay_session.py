@@ -6,10 +6,12 @@ from msgspec.structs import replace
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.replay.peers import DECLARED, PEERS
+from lowwater.replay.recorded import shown_window
 from lowwater.replay.running.arms import NEUTRAL, PESSIMISTIC, Arm
 from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.session import FULL, NAMES, Options, Task, replay_session
 from lowwater.replay.running.sheets import SHEETS, model_named, other_beside, sheet_of
+from lowwater.values.recording import NativeCompaction, Recording
 from tests.replay.replayed import recording
 
 POLICIES = ("rent-or-buy", "never", "hermes-classic", "claude-code", "optimum")
@@ -42,6 +44,48 @@ def test_nothing_is_below_its_bound(result):
         bounds = result.bound(each.arm)
         assert bounds.optimum is not None
         assert each.total >= (bounds.optimum if each.is_bounded else bounds.relaxed)
+
+
+def _compacting(before: int, *, trigger: str = "auto") -> Recording:
+    """Return a session of a model with a window of a million whose client compacted at `before` tokens."""
+    made = recording(turns=60, model="claude-opus-4-6")
+    native = NativeCompaction(index=len(made.messages) // 2, trigger=trigger, before=before)
+    return replace(made, compactions=(native,))
+
+
+def test_claude_code_compacts_where_the_recording_shows_that_it_does():
+    asked = Options(policies=("claude-code", "never"), full=("never",), arms=(NEUTRAL,))
+    listed = replay_session(Task(recording=_compacting(40_000, trigger="manual"), options=asked))
+    shown = replay_session(Task(recording=_compacting(40_000), options=asked))
+    assert not outcome(listed, "claude-code").events
+    assert outcome(listed, "claude-code").cost == outcome(listed, "never").cost
+    assert outcome(listed, "never").peak_view > 73_000
+    first = outcome(shown, "claude-code").events[0]
+    assert first.before >= 40_000
+    assert first.because == ""
+    for kind in ("course", "full"):
+        assert outcome(shown, "never", kind).peak_view <= 73_000
+    named = replay_session(
+        Task(recording=_compacting(40_000), options=replace(asked, model="claude-opus-4-6"))
+    )
+    assert not outcome(named, "claude-code").events
+
+
+@pytest.mark.parametrize(
+    ("compactions", "prompts", "window"),
+    [
+        pytest.param([], [170_000], 1_000_000, id="none: the listed one"),
+        pytest.param([("manual", 90_000)], [90_000], 1_000_000, id="by hand: the listed one"),
+        pytest.param([("auto", None)], [170_000], 1_000_000, id="of unknown size: the listed one"),
+        pytest.param([("auto", 167_000)], [166_500], 200_000, id="at the limit"),
+        pytest.param([("auto", 178_000), ("auto", 167_000)], [166_000], 200_000, id="the first beyond it"),
+        pytest.param([("auto", 132_000)], [167_000], 200_000, id="never below what was sent"),
+        pytest.param([("auto", 990_000)], [980_000], 1_000_000, id="never above the listed one"),
+    ],
+)
+def test_the_window_of_a_client_shows_in_where_it_compacts(compactions, prompts, window):
+    natives = [NativeCompaction(index=1, trigger=trigger, before=before) for trigger, before in compactions]
+    assert shown_window(natives, prompts, 1_000_000) == window
 
 
 def test_the_optimum_is_its_own_bound_and_the_pessimistic_arm_costs_more(result):

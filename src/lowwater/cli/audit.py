@@ -11,7 +11,7 @@ from msgspec import Struct
 from lowwater.cli.audit_json import said
 from lowwater.cli.audit_page import By, page
 from lowwater.cli.audit_progress import progress_bar
-from lowwater.cli.failing import INTERRUPTED, say
+from lowwater.cli.failing import INTERRUPTED, noting_interrupts, say
 from lowwater.cli.kept_words import day, moment, on_one_line, read_since
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.errors import BadInput
@@ -84,14 +84,18 @@ class _Found(Struct, frozen=True, kw_only=True):
 
 def _read(paths: Sequence[Path], kept: Kept | None) -> _Found:
     files: list[AuditedFile] = []
-    try:
-        with progress_bar() as tell:
-            for file in audit_files(paths, day_of=day, kept=kept, on_progress=tell):
-                files.append(file)
-    except KeyboardInterrupt:
+    with noting_interrupts() as pressed:
+        try:
+            with progress_bar() as tell:
+                for file in audit_files(paths, day_of=day, kept=kept, on_progress=tell):
+                    files.append(file)
+                    if pressed:
+                        break
+        except KeyboardInterrupt:
+            pressed.append(0)
+    if pressed:
         say("interrupted; run it again to go on from here" if kept else "interrupted")
-        return _Found(files=files, interrupted=True)
-    return _Found(files=files)
+    return _Found(files=files, interrupted=bool(pressed))
 
 
 def _write(place: Path, report: Report) -> None:

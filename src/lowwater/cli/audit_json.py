@@ -4,9 +4,10 @@
      "copied_calls",
      "total":    LINE, "models": [LINE…], "days": [LINE…],
      "sessions": [LINE with agent, path, model, parent, relation, started_at, ended_at, peak_prompt, broken_lines,
-                  compactions: [COMPACTION…], foreseen, saving…],
+                  compactions: [COMPACTION…], foreseen, saving, not_estimated…],
      "compactions": {compactions, cost, saved, net, late, calls_late},
      "possible":    {sessions, recorded, never, rent_or_buy, actions, modelled} or null,
+     "not_estimated": {REASON: SESSIONS…}, REASON being numpy, no_prices, no_sizes, copied, too_large or cut,
      "accuracy":    {sessions, median_error, p90_error} or null}
 
 LINE is {name, sessions, calls, unpriced_calls, prompt, uncached, cache_read, cache_write, cache_write_long, output,
@@ -39,6 +40,7 @@ def said(report: Report, *, since: float | None, interrupted: bool) -> Json:
         "sessions": [_session(session) for session in dearest(report.sessions)],
         "compactions": report.compacted,
         "possible": report.possible,
+        "not_estimated": report.not_estimated,
         "accuracy": report.accuracy,
     }
 
@@ -78,6 +80,7 @@ def _session(session: AuditedSession) -> Json:
         "compactions": [_native(native) for native in session.natives],
         "foreseen": session.foreseen,
         "saving": session.saving,
+        "not_estimated": session.not_estimated,
     }
 
 

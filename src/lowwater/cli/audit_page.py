@@ -14,7 +14,7 @@ from lowwater.cli.kept_words import amount, figure, on_one_line, printable, shar
 from lowwater.cli.model_words import short
 from lowwater.cli.plots import Course, bar, draw_course
 from lowwater.replay.audit.audited import Figures
-from lowwater.replay.audit.report import Line, Possible, Report, by_day
+from lowwater.replay.audit.report import Line, Possible, Report, by_day, estimate_gaps
 from lowwater.values.counted import counted
 
 By = Literal["session", "model", "day"]
@@ -46,6 +46,11 @@ def page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[T
     yield from compactions_said(report, width=width)
     if report.possible is not None:
         yield from _possible(report.possible, width)
+    elif report.sessions:
+        yield _title("what compaction could do")
+        yield Text(
+            estimate_gaps(report), style="yellow" if "numpy" in report.not_estimated else "bright_black"
+        )
     yield from _remarks(report)
 
 
@@ -163,6 +168,8 @@ def _rent_or_buy(possible: Possible) -> str:
 def _remarks(report: Report) -> Iterator[Text]:
     """Yield what a reader should know about the figures."""
     told = []
+    if report.possible is not None and report.not_estimated:
+        told.append(estimate_gaps(report))
     if report.accuracy is not None and report.accuracy.sessions >= _ENOUGH:
         off = report.accuracy
         told.append(

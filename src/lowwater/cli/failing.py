@@ -2,9 +2,13 @@
 
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from lowwater.errors import LowwaterError
 
@@ -17,6 +21,29 @@ INTERRUPTED = 130
 def say(text: str) -> None:
     """Tell the user one thing on standard error, on one line."""
     sys.stderr.write(f"lowwater: {' '.join(text.split())}\n")
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[list[int]]:
+    """Give a list that Ctrl-C adds to, beside the KeyboardInterrupt that it raises.
+
+    An exception that is raised inside a finalizer or a callback of an extension module is lost, and one that cleaning
+    up raises takes its place: the list tells all the same.
+    """
+    pressed: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run(command: Callable[[], object]) -> int:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from lowwater.cli.failing import INTERRUPTED, say
+from lowwater.cli.failing import INTERRUPTED, noting_interrupts, say
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.replay_page import page
@@ -138,16 +138,24 @@ def _tables(place: Path | None) -> AbstractContextManager[ParquetFolder | None]:
 
 def _play(wanted: Wanted, options: Options, engine: Engine, takers: Sequence[_Taker]) -> bool:
     """Give each result to everyone who takes it, and return whether somebody interrupted that."""
-    try:
-        with _progress() as shown:
-            for result in _results(wanted, options, engine, shown):
-                for take in takers:
-                    take(result)
-                shown.finished()
-    except KeyboardInterrupt:
+    with noting_interrupts() as pressed:
+        try:
+            with _progress() as shown:
+                for result in _results(wanted, options, engine, shown):
+                    for take in takers:
+                        take(result)
+                    shown.finished()
+                    if pressed:
+                        break
+        except KeyboardInterrupt:
+            pressed.append(0)
+        except Exception:
+            # Ctrl-C ends the workers, too: what their end raises here is not a defect.
+            if not pressed:
+                raise
+    if pressed:
         say("interrupted; run it again to go on from here" if wanted.run else "interrupted")
-        return True
-    return False
+    return bool(pressed)
 
 
 def _results(wanted: Wanted, options: Options, engine: Engine, shown: _Shown) -> Iterator[SessionResult]:

@@ -27,6 +27,7 @@ Code = Literal[
     "rent-rests",
     "nothing-to-buy",
     "rent-below-price",
+    "too-young-to-pay",
     "cooling-down",
     # compacting
     "by-hand",

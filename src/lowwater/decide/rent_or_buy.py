@@ -2,7 +2,8 @@
 
 Every call over a warm cache pays rent for the tokens a plan would remove. Removing them breaks the cache behind the
 first change, which has a price now; on a cold call it is small or below zero, so the same rule buys there. Where waiting
-on is worth less than it costs (`economics.outlook`), it is bought before the rent has reached the price.
+on is worth less than it costs (`economics.outlook`), it is bought before the rent has reached the price. Nothing is bought
+that the session, as old as it is, cannot be expected to pay back.
 """
 
 from lowwater.decide.money import money
@@ -30,6 +31,10 @@ def rent_or_buy(now: Situation, settings: Settings) -> Decision:
         return Keep(because=because("nothing-to-buy", prompt=now.prompt))
     if best.is_due:
         return _buy(now, market, best)
+    if best.is_worth_it:
+        saves = money(best.saves, market.currency)
+        facts = _facts(now, market, best)
+        return Keep(because=because("too-young-to-pay", **facts, saves=saves, calls=best.wait))
     left = best.calls_left
     return Keep(
         because=because(

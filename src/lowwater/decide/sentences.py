@@ -47,6 +47,8 @@ SENTENCES: dict[Code, str] = {
     "start and end.",
     "rent-below-price": "Removing {removes} of {prompt} tokens would cost {price} now (the cache is {warm}). Carrying them "
     "has cost {rent} so far, which is less, so they stay. Calls until it is due at this rate: {calls}.",
+    "too-young-to-pay": "Removing {removes} of {prompt} tokens would cost {price} now (the cache is {warm}) and save {saves} at "
+    "each call. A session as young as this one often ends before that has paid, so they stay; so far they have cost {rent}. Calls until it is old enough: {calls}.",
     "by-hand": "Asked for by hand: the prompt of {prompt} tokens should come down to {expected}.",
     "wall": f"{_WALL} and must be made to fit; compacting its older messages should leave {{expected}}.",
     "wall-into-tail": f"{_WALL} and must be made to fit. Compacting its older messages would leave {{middle}}, "

@@ -8,12 +8,18 @@ usually costs F, total cost is least if one buys when the rent of a call has rea
 
 For a session that never ends that is √(2·F·g): the square-root law. A moment at which the price P is below the usual one is
 taken earlier, from c·(1 − √(1 − P/F)) on: whoever lets it pass pays rent, and the usual price in the end.
+
+All of that is an expectation, and most sessions end earlier than the mean. So nothing is bought, rent paid or not, that does
+not pay for itself within half as many calls as there were: sessions of any age go on for so many in two cases of three.
 """
 
 from math import expm1, log, sqrt
 
 from msgspec import Struct
 
+_PAYBACK = 2
+"""A purchase has to pay for itself within one part in so many of the calls so far (bench/README.md, "The tail")."""
+_NEVER = 10**12
 _STEPS = 5
 """Of Newton's method; four are exact to a millionth."""
 
@@ -35,6 +41,17 @@ class Outlook(Struct, frozen=True, kw_only=True):
             return True
         early = 1 - sqrt(max(0.0, 1 - price / max(usual, price)))
         return saves >= early * self.patience(max(usual, price))
+
+    def wait(self, *, saves: int, price: int) -> int:
+        """Return for how many more calls a session has to go on before it is old enough to pay so much; 0 if it is.
+
+        What saves something at once is always bought; what saves nothing and costs something never is.
+        """
+        if price <= 0:
+            return 0
+        if saves <= 0:
+            return _NEVER
+        return max(0, -(-_PAYBACK * price // saves) - self.calls)
 
     def patience(self, usual: int) -> float:
         """Return the rent of one call up to which waiting is worth it, at the usual price."""

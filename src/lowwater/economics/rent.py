@@ -1,7 +1,8 @@
 """Rent or buy: carrying removable tokens costs rent at every call, removing them costs a price once.
 
 A message pays rent from the moment it left the tail. An offer is due when the rent already paid on what it would remove
-has reached its price (ECONOMICS, "The online rule"), or before that if waiting on is worth less than it costs (`outlook`).
+has reached its price (ECONOMICS, "The online rule"), or before that if waiting on is worth less than it costs (`outlook`);
+and never before the session is old enough to be expected to pay it back.
 What was bought is gone, so it stops paying by itself.
 """
 
@@ -72,11 +73,13 @@ class Offer(Struct, frozen=True, kw_only=True):
     """The resulting cost: its price, and the view it leaves read at as many calls as are expected."""
     is_ripe: bool = False
     """Waiting on is worth less than it costs."""
+    wait: int = 0
+    """Calls that the session has to go on for before it can be expected to pay the price back."""
 
     @property
     def is_due(self) -> bool:
-        """The rent has reached the price, or it would be in vain to wait for that."""
-        return self.is_ripe or self.rent >= self.price
+        """The rent has reached the price, or it would be in vain to wait for that; and it can be expected to pay."""
+        return not self.wait and (self.is_ripe or self.rent >= self.price)
 
     @property
     def surplus(self) -> int:

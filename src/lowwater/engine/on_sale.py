@@ -206,6 +206,9 @@ def _priced(
         saves=saves,
         worth=pricing.calls * saves - price,
         is_ripe=outlook is not None and outlook.is_ripe(saves=saves, price=price, usual=usual),
+        wait=0
+        if outlook is None
+        else outlook.wait(saves=saves, price=pricing.risk(price, first_changed=first_changed)),
     )
 
 

@@ -45,6 +45,8 @@ class Pricing(Struct, frozen=True, kw_only=True):
     meter: Meter
     tail: int
     """The index of the first item of the tail."""
+    sent: int = 0
+    """The size of the last prompt."""
     calls: int = 0
     """Calls so far; before the first nothing is known of the session."""
     whole: int = 0
@@ -109,6 +111,15 @@ class Pricing(Struct, frozen=True, kw_only=True):
         """Return what it can be expected to cost that so many tokens are missed with this chance: a call, and a write."""
         recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
         return nano_dollars(round(chance * recall))
+
+    def risk(self, price: int, *, first_changed: int) -> int:
+        """Return what a change that is not free costs if all of the last prompt is in the cache after all."""
+        if price <= 0:
+            return price
+        believed = self.hit - min(first_changed, self.warmth.expected(first_changed))
+        lost = min(self.sent, self.prompt) - min(first_changed, self.sent)
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        return price + nano_dollars(max(0, lost - believed) * fresh)
 
     def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
         """Return the price of removing tokens behind the position of the first change."""

@@ -222,6 +222,7 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
         lifetime=lifetime_of(marks_of(state, setup)),
         meter=state.meter,
         tail=tail,
+        sent=state.reported,
         calls=state.totals.turns,
         whole=scaled(state.ledger.view.whole, state.scale),
         messages=len(state.ledger.messages),

@@ -1,9 +1,8 @@
 """Agents and frameworks that compact at a fixed size or count, as models on a course (PEERS)."""
 
 from lowwater.replay.peers_view import Asking, Change, Piece, View, piece_of, tokens_of
+from lowwater.replay.recorded import KEPT_FREE
 
-_CLAUDE_OUTPUT, _CLAUDE_BUFFER = 20_000, 13_000
-"""What Claude Code keeps free: at 200,000 it compacts at 167,000, as recorded sessions of its later versions did."""
 _CLEARED = 8
 """Tokens of OpenCode's plain placeholder."""
 _OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
@@ -20,10 +19,10 @@ _SERVER_TRIGGER = 200_000
 def claude_code(view: View) -> Change | None:
     """Near the end of the window, output and a buffer kept free, all history becomes one summary by the same model.
 
-    The request for it rides the cached prefix, and no tail is kept but the newest turn. Not modelled: the files and
+    At 200,000 that is 167,000, as recorded sessions of its later versions show. The request rides the cached prefix, and no tail is kept but the newest turn. Not modelled: the files and
     reminders that it attaches again afterwards, and its clearing of old results in some versions.
     """
-    if view.size < view.sheet.window - _CLAUDE_OUTPUT - _CLAUDE_BUFFER or len(view.pieces) == 1:
+    if view.size < view.sheet.window - KEPT_FREE or len(view.pieces) == 1:
         return None
     return _all_but_newest(view, view.riding(view.sheet.summary))
 

@@ -1,6 +1,6 @@
 """A recorded session as a course: its messages counted, its gaps from the times of its answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
 
@@ -13,10 +13,13 @@ from lowwater.ports import Tokenizer
 from lowwater.replay.course import SHARE, Course, Turn, Use
 from lowwater.values.message import Message
 from lowwater.values.parts import ToolCall
+from lowwater.values.recording import NativeCompaction, Recording
 from lowwater.values.tools import ToolClass, class_of
 
 _WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
 _FIVE_CALLS = 5
+KEPT_FREE = 33_000
+"""What Claude Code leaves of its window when it compacts by itself: 20,000 for the output and a buffer of 13,000."""
 
 
 class Timed(Struct, frozen=True, kw_only=True):
@@ -57,6 +60,27 @@ def course_of(
     return Course(
         name=name, fixed=fixed, tail=tail, turns=tuple(turns), uses=tuple(_apart(uses, turns, tail))
     )
+
+
+def recorded_window(recording: Recording, listed: int) -> int:
+    """Return the window that a client worked with, where its own compactions show one; else the `listed` one.
+
+    The registry has the largest window that is sold for a model; a client may use less of it.
+    """
+    calls = [each.call for each in recording.messages if each.call is not None]
+    prompts = [call.usage.prompt for call in calls if call.usage is not None]
+    return shown_window(recording.compactions, prompts, listed)
+
+
+def shown_window(compactions: Iterable[NativeCompaction], prompts: Iterable[int], listed: int) -> int:
+    """Return the window that a client's compactions and the `prompts` it sent show, if it compacted by itself.
+
+    It did so at the first prompt beyond its limit, and sent everything below it.
+    """
+    largest = max(prompts, default=0)
+    automatic = (each for each in compactions if each.kind == "summary" and each.trigger == "auto")
+    sizes = [each.before for each in automatic if each.before]
+    return min(listed, max(min(sizes), largest) + KEPT_FREE) if sizes else listed
 
 
 def elided_size(tokens: int) -> int:

@@ -55,7 +55,17 @@ class RentOrBuy:
                 price=price,
                 after=price + outlook.calls * read * left,
                 is_ripe=outlook.is_ripe(saves=read * (size - left), price=price, usual=price + above),
+                wait=outlook.wait(saves=read * (size - left), price=self._risk(turn, state, action, price)),
             )
+
+    def _risk(self, turn: int, state: State, action: Action, price: int) -> int:
+        """Return what an action that is not free costs if all of the prompt before is in the cache after all."""
+        tally, sheet = self._tally, self._tally.sheet
+        if price <= 0 or not tally.cold[turn]:
+            return price
+        sent = tally.size(turn - 1, state) if turn else 0
+        kept = min(sent, tally.course.fixed if isinstance(action, Summarise) else tally.kept(state))
+        return price + max(0, sheet.write - sheet.read) * (sent - kept)
 
     def _outlook(self, turn: int) -> Outlook:
         """Return what is to be expected at a turn: the calls there were, and turns like those that have left the tail."""

@@ -40,9 +40,16 @@ class Bargain(Struct, frozen=True, kw_only=True):
     """What it saves over as many calls as are expected, less its price."""
     is_ripe: bool = False
     """Whether waiting on is worth less than it costs, though the rent has not reached the price."""
+    wait: int = 0
+    """Calls that the session has to go on for before it can be expected to pay the price back."""
 
     @property
     def is_due(self) -> bool:
+        """Whether the rent paid has reached the price, or waiting for that is in vain, and it can be expected to pay."""
+        return not self.wait and self.is_worth_it
+
+    @property
+    def is_worth_it(self) -> bool:
         """Whether the rent paid has reached the price, or it would be in vain to wait for that."""
         return self.is_ripe or self.rent >= self.price
 
@@ -56,10 +63,12 @@ class Bargain(Struct, frozen=True, kw_only=True):
 
     @property
     def calls_left(self) -> int | None:
-        """Over how many more calls the rent reaches the price; None if it never does."""
+        """After how many more calls it is due; None if it never is."""
         if self.is_due:
             return 0
-        return -((self.rent - self.price) // self.saves) if self.saves > 0 else None
+        if self.saves <= 0:
+            return None
+        return max(self.wait, 0 if self.is_worth_it else -((self.rent - self.price) // self.saves))
 
 
 def best_of(bargains: Iterable[Bargain]) -> Bargain | None:

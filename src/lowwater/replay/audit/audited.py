@@ -19,6 +19,10 @@ Cause = Literal[
     "boundary",
     "evicted",
 ]
+NotEstimated = Literal["numpy", "no_prices", "no_sizes", "copied", "too_large", "cut"]
+"""Why nothing is said about what other schedules would have cost: numpy is missing; no price or no prompt's size is
+known; the session goes on from another that was told already; it does not fit the window whatever one does; only
+some of its days were asked for."""
 DayOf = Callable[[float], str]
 """Names the day of a moment, as YYYY-MM-DD."""
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -160,6 +164,8 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     natives: tuple[Native, ...] = ()
     foreseen: Foreseen | None = None
     saving: Saving | None = None
+    not_estimated: NotEstimated | None = None
+    """Why there is no saving; None where there is one."""
     broken: int = 0
     broken_at: tuple[str, ...] = ()
     """The first places that could not be read."""

@@ -12,6 +12,8 @@ from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMe
 from lowwater.values.usage import Usage
 
 SUMMARY = "compact_summary"
+_TOOL_SEARCH = "ToolSearch"
+"""The tool by which a model asks Claude Code for the definitions of tools that it knows by name only."""
 _KEY_BYTES = 8
 
 
@@ -32,6 +34,8 @@ class Call(Struct, frozen=True, kw_only=True):
     answered: float | None = None
     begins_turn: bool = False
     """Whether the user said something right before it."""
+    loads_tools: bool = False
+    """Whether it is the first with tools that the model searched for: Claude Code adds to the list of tools for that."""
     compaction: NativeCompaction | None = None
     """The client's own compaction between the call before and this one."""
     key: bytes = b""
@@ -69,6 +73,7 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
         each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
     }
     begins_turn, crossed, last = False, None, None
+    searched, loaded = False, False
     for index, recorded in enumerate(recording.messages):
         found = compactions.get(index)
         if found is not None and (crossed is None or crossed.kind == "prune"):
@@ -87,11 +92,13 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
                 asked=_before(asked, recorded.at),
                 answered=recorded.at,
                 begins_turn=begins_turn,
+                loads_tools=searched and not loaded,
                 compaction=crossed,
                 key=key,
                 copied=bool(key) and key in told,
             )
-            begins_turn, crossed = False, None
+            begins_turn, crossed, loaded = False, None, searched
+        searched = searched or any(call.name == _TOOL_SEARCH for call in recorded.message.calls)
         begins_turn = begins_turn or _is_said(recorded)
         last = last if recorded.at is None else recorded.at
 

@@ -8,6 +8,7 @@ from lowwater.economics.belief import Boundary, chance_alive
 from lowwater.economics.bill import nano_dollars
 from lowwater.replay.audit.audited import Cause
 from lowwater.replay.audit.calls import Call
+from lowwater.values.model import Marks
 from lowwater.values.usage import Usage
 
 SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
@@ -65,6 +66,7 @@ class _Following:
         self._is_cached = is_cached
         self._before: Call | None = None
         self._first = 0
+        self._found = 0  # what the first call read, and a little more
         self._long = False
 
     def miss(self, call: Call) -> Miss | None:
@@ -74,7 +76,9 @@ class _Following:
         before = self._before
         tokens = shortfall(before.usage if before else None, usage)
         found = Miss(cause=self._cause(call, usage, tokens), tokens=tokens, cost=_cost(call, usage, tokens))
-        self._before, self._first = call, self._first or usage.prompt
+        if self._before is None:
+            self._first, self._found = usage.prompt, usage.cache_read + SLACK_TOKENS
+        self._before = call
         self._long = lifetime_after(usage, long=self._long)
         return found if tokens else None
 
@@ -95,8 +99,17 @@ class _Following:
         return self._edited(call, usage, before.usage)
 
     def _edited(self, call: Call, usage: Usage, before: Usage) -> Cause:
-        """Tell a change by the client from a loss at the provider: clients change things when the user speaks."""
-        if call.begins_turn and usage.cache_read < self._first:
+        """Tell a change by the client from a loss at the provider.
+
+        Clients change things when the user speaks, and the list of tools when the model searches for some. And a
+        cache with marks holds nothing between what the first call found and the end of its prompt but boundaries
+        that this call wrote all at once: where one of them is found and a later one is not, the prompt has changed.
+        """
+        inside = usage.cache_read < self._first
+        has_marks = isinstance(call.model.cache.matching, Marks)
+        if inside and (call.begins_turn or call.loads_tools):
+            return "start_changed"
+        if inside and has_marks and usage.cache_read > self._found:
             return "start_changed"
         if call.begins_turn or usage.prompt < before.prompt:
             return "prefix_edited"

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lowwater.replay.audit.audited import AuditedSession, DayOf
 from lowwater.replay.audit.calls import calls_of
-from lowwater.replay.audit.kept import Entry, Kept, Stamp, Unread, stamp_of, told_before
+from lowwater.replay.audit.kept import Entry, Kept, Stamp, Unread, stamp_of, stands_alone, told_before
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.audit.session import audit_session
 from lowwater.replay.importing.importing import Progress, Skipped, files_in, recordings
@@ -73,7 +73,7 @@ class _Run:
                 continue
             known = self._kept.find(stamp, self._told) if self._kept else None
             entry = known or self._audit(path, stamp)
-            if known is None and self._kept is not None:
+            if known is None and self._kept is not None and stands_alone(path):
                 self._kept.keep(entry)
             self._told.update(entry.keys)
             self._done += stamp.size

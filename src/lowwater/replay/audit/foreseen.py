@@ -1,6 +1,6 @@
 """What the cache rules say each call reads and writes, from the sizes and times of a session's prompts alone.
 
-Each prompt is taken to continue the one before. Where a client compacted, only the fixed start is left; where a prompt
+Each prompt is taken to continue the one before. Where a client compacted, or added tools, only the fixed start is left; where a prompt
 is smaller than the one before, what stood before the user spoke last is. What the first call read lies outside the
 session, in those that ran beside it, so it is taken as recorded unless somebody tells a start; so is the lifetime that
 the client asks of the cache.
@@ -99,7 +99,7 @@ class _Session:
 
     def _go_on(self, call: Call, usage: Usage) -> None:
         """Make the blocks those of this prompt: what is left of the one before, and what is new."""
-        if call.compaction is not None:
+        if call.compaction is not None or call.loads_tools:
             del self._blocks[self._fixed :]
         elif usage.prompt < self._size:
             self._cut(min(self._turn_began, usage.prompt))

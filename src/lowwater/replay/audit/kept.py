@@ -5,20 +5,17 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from time import tzname
+from time import altzone, timezone, tzname
 
 import msgspec
 from msgspec import Struct
 from platformdirs import user_cache_path
 
 import lowwater
+from lowwater.errors import BadInput
 from lowwater.replay.audit.audited import AuditedSession
-
-_PARTS = (
-    *("data", "economics", "values", "wire", "replay/audit", "replay/importing"),
-    *(f"replay/{name}.py" for name in ("course", "policies", "recorded", "renting", "tally")),
-)
-"""What of the package the findings depend on."""
+from lowwater.replay.audit.session import numpy_version
+from lowwater.replay.importing.lines import RecordedFile
 
 
 class Unread(Struct, frozen=True, kw_only=True):
@@ -30,13 +27,15 @@ class Unread(Struct, frozen=True, kw_only=True):
 
 
 class Stamp(Struct, frozen=True, kw_only=True):
-    """A file as it was, and what read it; days are told in a time zone."""
+    """A file as it was, what read it, and the time zone that its days are told in."""
 
     path: str
     size: int
     changed: int
+    log: tuple[int, int] = (0, 0)
+    """Size and time of what a program that has the database open has not moved into it yet."""
     reader: str
-    zone: tuple[str, ...] = tzname
+    zone: str
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -89,7 +88,40 @@ def stamp_of(path: Path) -> Stamp | None:
         whole = path.resolve()
     except OSError:
         return None
-    return Stamp(path=str(whole), size=seen.st_size, changed=seen.st_mtime_ns, reader=reader())
+    return Stamp(
+        path=str(whole),
+        size=seen.st_size,
+        changed=seen.st_mtime_ns,
+        log=_log_of(whole),
+        reader=reader(),
+        zone=_zone(),
+    )
+
+
+def _log_of(path: Path) -> tuple[int, int]:
+    try:
+        seen = path.with_name(f"{path.name}-wal").stat()
+    except OSError:
+        return 0, 0
+    return seen.st_size, seen.st_mtime_ns
+
+
+def stands_alone(path: Path) -> bool:
+    """Tell whether what is found in a file depends on it alone.
+
+    The results of a batch are read with the requests in the files beside them, an OpenCode session with the folders
+    of its messages and parts; a stamp says nothing about those.
+    """
+    if not path.is_file():
+        return True
+    session = path.name.partition(".")[0]
+    if any((base / "message" / session).is_dir() for base in path.parents[:3]):
+        return False
+    try:
+        with RecordedFile(path) as file:
+            return b'"custom_id"' not in file.head()
+    except BadInput:
+        return True
 
 
 def told_before(keys: tuple[bytes, ...], told: set[bytes]) -> tuple[bytes, ...]:
@@ -99,11 +131,39 @@ def told_before(keys: tuple[bytes, ...], told: set[bytes]) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=1)
 def reader() -> str:
-    """Return what stands for this version of the code, the model data and the price list."""
-    digest = blake2b(version("genai-prices").encode(), digest_size=16)
+    """Return what stands for all that findings depend on beside the file: code, model data, prices, numpy.
+
+    The whole package counts: a list of the parts that matter would be wrong as soon as one of them imports another.
+    """
     package = Path(lowwater.__file__).parent
-    for part in _PARTS:
-        place = package / part
-        for path in [place] if place.is_file() else sorted(place.rglob("*.*")):
-            digest.update(path.read_bytes() if path.suffix in (".py", ".json") else b"")
+    sources = sorted(
+        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+    if not sources:
+        raise RuntimeError(f"no source of lowwater lies at {package}, so that no audit can be kept")
+    digest = blake2b(digest_size=16)
+    for path in sources:
+        _add(digest, str(path.relative_to(package)).encode(), path.read_bytes())
+    _add(digest, version("genai-prices").encode(), version("msgspec").encode(), numpy_version().encode())
     return digest.hexdigest()
+
+
+def _add(digest: blake2b, *parts: bytes) -> None:
+    """Add parts so that no two lists of them come to the same."""
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+def _zone() -> str:
+    """Return what says when a day begins here: zones of one name may change their clocks on other days."""
+    named = os.environ.get("TZ")
+    return f"{' '.join(tzname)} {timezone} {altzone} {_zone_of_the_machine() if named is None else named}"
+
+
+@lru_cache(maxsize=1)
+def _zone_of_the_machine() -> str:
+    try:
+        return blake2b(Path("/etc/localtime").read_bytes(), digest_size=8).hexdigest()
+    except OSError:
+        return ""

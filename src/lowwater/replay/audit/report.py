@@ -1,15 +1,26 @@
 """All that an audit found, added up: in all, by session, by model and by day."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median, quantiles
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.replay.audit.audited import AuditedSession, Cause, Figures, Missed, Native, Row, Spending
+from lowwater.replay.audit.audited import (
+    AuditedSession,
+    Cause,
+    Figures,
+    Missed,
+    Native,
+    NotEstimated,
+    Row,
+    Spending,
+)
 from lowwater.replay.audit.files import AuditedFile
 from lowwater.replay.audit.kept import Unread
 from lowwater.replay.audit.summing import known_sum, merged_missed, total
+from lowwater.values.counted import counted
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -71,6 +82,8 @@ class Report(Struct, frozen=True, kw_only=True):
     sessions: tuple[AuditedSession, ...]
     compacted: Compacted
     possible: Possible | None
+    not_estimated: dict[NotEstimated, int]
+    """How many sessions `possible` leaves out, by the reason."""
     accuracy: Accuracy | None
     broken: int
     broken_at: tuple[str, ...]
@@ -90,12 +103,38 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
         sessions=tuple(sessions),
         compacted=_compacted([native for session in sessions for native in session.natives]),
         possible=_possible(sessions),
+        not_estimated=dict(Counter(why for session in sessions if (why := session.not_estimated))),
         accuracy=_accuracy(sessions),
         broken=sum(session.broken for session in every) + sum(one.broken for one in unread),
         broken_at=tuple(place for session in every for place in session.broken_at),
         unread=tuple(unread),
         copied=sum(file.copied for file in files),
     )
+
+
+_WHY_NOT: dict[NotEstimated, str] = {
+    "numpy": "numpy is not installed",
+    "no_prices": "no price is known",
+    "no_sizes": "no prompt's size was recorded",
+    "copied": "they go on from another, with which that is told",
+    "too_large": "they do not fit the model's window",
+    "cut": "some of their days are left out",
+}
+
+
+def estimate_gaps(report: Report) -> str:
+    """Return a sentence on the sessions for which it is not said what compaction could do; empty if there are none."""
+    missing = report.not_estimated
+    if not missing:
+        return ""
+    said = ", ".join(f"{why} ({count:,})" if len(missing) > 1 else why for count, why in _counts(missing))
+    whom = "any session" if report.possible is None else counted(sum(missing.values()), "session")
+    install = " Install it with: pip install 'lowwater[replay]'." if "numpy" in missing else ""
+    return f"What compaction could do is not estimated for {whom}: {said}.{install}"
+
+
+def _counts(missing: Mapping[NotEstimated, int]) -> list[tuple[int, str]]:
+    return sorted(((count, _WHY_NOT[why]) for why, count in missing.items()), reverse=True)
 
 
 def line_of(session: AuditedSession) -> Line:
@@ -126,7 +165,7 @@ def _since(session: AuditedSession, day: str) -> AuditedSession | None:
     if not rows:
         return None
     natives = tuple(native for native in session.natives if native.day >= day)
-    return replace(session, rows=rows, natives=natives, foreseen=None, saving=None)
+    return replace(session, rows=rows, natives=natives, foreseen=None, saving=None, not_estimated="cut")
 
 
 def _dear(line: Line) -> tuple[int, int, str]:

@@ -13,6 +13,7 @@ from lowwater.replay.audit.audited import Saving
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.course import Action, Course, Prune, Sheet, State, Summarise
 from lowwater.replay.policies import Policy, never, run
+from lowwater.replay.recorded import shown_window
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
 
@@ -44,11 +45,12 @@ def sheet_of(calls: Sequence[Call]) -> Sheet | None:
         other_input=prices.input,
         other_output=prices.output,
         ttl=(rules.ttl_long if long else rules.ttl) or HALF_LIFE,
-        window=last.model.context_length,
+        window=0,
     )
-    return replace(
-        sheet, window=max(sheet.window, max(usage.prompt for usage in usages) + sheet.reserved + 1)
-    )
+    sent = [usage.prompt for usage in usages]
+    compactions = [call.compaction for call in calls if call.compaction is not None]
+    window = shown_window(compactions, sent, last.model.context_length)
+    return replace(sheet, window=max(window, max(sent) + sheet.reserved + 1))
 
 
 def saving_of(

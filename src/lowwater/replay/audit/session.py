@@ -1,12 +1,12 @@
 """One recorded session audited."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.replay.audit.audited import AuditedSession, DayOf, Native, Saving
+from lowwater.replay.audit.audited import AuditedSession, DayOf, Native, NotEstimated, Saving
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.audit.causes import misses_of
 from lowwater.replay.audit.foreseen import foreseen_bill
@@ -43,6 +43,7 @@ def audit_session(recording: Recording, calls: Sequence[Call], *, day_of: DayOf)
         natives=estimate.natives,
         foreseen=foreseen_bill(calls),
         saving=estimate.saving,
+        not_estimated=estimate.why_not,
         broken=len(recording.broken),
         broken_at=tuple(line.place for line in recording.broken[:_PLACES]),
         copied=len(calls) - len(own),
@@ -52,20 +53,33 @@ def audit_session(recording: Recording, calls: Sequence[Call], *, day_of: DayOf)
 class _Estimate(Struct, frozen=True, kw_only=True):
     natives: tuple[Native, ...]
     saving: Saving | None = None
+    why_not: NotEstimated | None = None
+
+
+@lru_cache(maxsize=1)
+def numpy_version() -> str:
+    """Return the version of numpy that estimates would use; empty if it cannot be imported."""
+    try:
+        import numpy as np  # noqa: PLC0415 - an extra
+    except ImportError:
+        return ""
+    return np.__version__
 
 
 def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) -> _Estimate:
-    """Return what could be saved, and the compactions beside rent-or-buy; without numpy neither is estimated.
+    """Return what could be saved, and the compactions beside rent-or-buy; or why neither is estimated.
 
     Of a session that goes on from another, what could be saved is told with the other.
     """
-    if not sizes.course.turns or find_spec("numpy") is None:
-        return _Estimate(natives=natives)
+    if not sizes.course.turns:
+        return _Estimate(natives=natives, why_not="no_sizes")
+    if not numpy_version():
+        return _Estimate(natives=natives, why_not="numpy")
     from lowwater.replay.audit.saving import calls_earlier, saving_of, sheet_of  # noqa: PLC0415 - needs numpy
 
     sheet = sheet_of(calls)
     if sheet is None:
-        return _Estimate(natives=natives)
+        return _Estimate(natives=natives, why_not="no_prices")
     summaries = [native.call for native in natives if native.kind == "summary"]
     prunes = [native.call for native in natives if native.kind == "prune"]
     told = tuple(
@@ -75,9 +89,10 @@ def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) 
         )
         for native in natives
     )
-    is_copy = any(call.copied for call in calls)
-    saving = None if is_copy else saving_of(sizes.course, sheet, summaries, prunes)
-    return _Estimate(natives=told, saving=saving)
+    if any(call.copied for call in calls):
+        return _Estimate(natives=told, why_not="copied")
+    saving = saving_of(sizes.course, sheet, summaries, prunes)
+    return _Estimate(natives=told, saving=saving, why_not="too_large" if saving is None else None)
 
 
 def _before(summaries: Sequence[int], native: Native) -> int:

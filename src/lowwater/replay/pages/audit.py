@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from time import time
 
 from lowwater.load.registry import load_registry
-from lowwater.replay.audit.report import Report
+from lowwater.replay.audit.report import Report, estimate_gaps
 from lowwater.replay.pages.audit_data import CAUSES, MOST_NATIVES, MOST_SESSIONS, NO_MODEL, AuditData, data_of
 from lowwater.replay.pages.document import Document, Tile, written
 from lowwater.replay.pages.words import amount, listed, money, share, short
@@ -111,10 +111,11 @@ def _texts(report: Report, data: AuditData) -> dict[str, str]:
 
 def _savings_says(report: Report) -> str:
     possible = report.possible
+    gaps = estimate_gaps(report)
     if possible is None:
-        return "Other schedules are estimated where prices and sizes are known (and numpy is installed)."
+        return gaps
     said = "The same session" if possible.sessions == 1 else f"The same {possible.sessions:,} sessions"
-    return f"{said} with compactions bought by rent-or-buy, which would have acted {possible.actions:,} times, and with none at all below the wall."
+    return f"{said} with compactions bought by rent-or-buy, which would have acted {possible.actions:,} times, and with none at all below the wall. {gaps}".rstrip()
 
 
 def _natives_says(report: Report) -> str:

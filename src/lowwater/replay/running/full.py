@@ -101,6 +101,7 @@ class Play:
             sinks=(self._sink,),
         )
         self._session = self._library.session(_SESSION)
+        self._session.learn_context_length(part.model.context_length)
         self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
         self._ttl = sheet_of(part.model).ttl
         self._sent, self._called = 0, 0.0

@@ -12,6 +12,7 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.replay.course import Course
 from lowwater.replay.peers import DECLARED, PEERS
+from lowwater.replay.recorded import recorded_window
 from lowwater.replay.references.uses import Use, uses_of
 from lowwater.replay.running.arms import ARMS, NEUTRAL, Arm, losses
 from lowwater.replay.running.courses import course_for, gaps_of
@@ -24,7 +25,7 @@ from lowwater.values.model import Model
 from lowwater.values.recording import Recording
 from lowwater.values.settings.words import did_you_mean, shown
 
-VERSION = 3
+VERSION = 4
 """What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
 
 MOST_CALLS = 3_000
@@ -87,6 +88,7 @@ class Task(Struct, frozen=True, kw_only=True):
         for each in recording.messages:
             hashed.update(each.message.digest)
             hashed.update(msgspec.msgpack.encode((each.at, each.call, each.kind)))
+        hashed.update(msgspec.msgpack.encode(recording.compactions))
         return hashed.hexdigest()[:32]
 
 
@@ -126,10 +128,14 @@ def replay_session(task: Task) -> SessionResult:
 
 
 def _model(recording: Recording, options: Options) -> Model:
+    """Return the model to replay with; the recorded one with the window that its client kept to."""
     name = options.model or recording.model
     if not name:
         raise BadInput("no model is recorded: name one to replay it with")
-    return model_named(name, load_registry())
+    model = model_named(name, load_registry())
+    if options.model:
+        return model
+    return replace(model, context_length=recorded_window(recording, model.context_length))
 
 
 def _full(

@@ -74,7 +74,7 @@ function showMisses() {
 
 function showSavings() {
   if (!data.savings.length)
-    return nothing(part("savings"), "Nothing could be estimated: no session has both prices and sizes.");
+    return nothing(part("savings"), "Nothing was estimated; the reason stands above.");
   const paid = data.savings[0].cost;
   const compared = (each) =>
     each.is_estimated
