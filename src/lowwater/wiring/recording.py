@@ -11,6 +11,7 @@ from lowwater.values.response import Response
 from lowwater.values.usage import Usage
 from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
+from lowwater.wiring.brought import refuse_unsendable
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
@@ -32,6 +33,7 @@ class Recording:
 
         def recorded(state: State) -> Step:
             done = record(state, answer)
+            refuse_unsendable(state, done.state)
             return Step(state=done.state, record=done.record)
 
         if (done := self._kept.take(recorded)).record is not None:
