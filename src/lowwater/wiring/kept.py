@@ -97,7 +97,7 @@ class Kept:
         except StaleLedger:
             self.refresh()
             return False
-        self._set(new.state)
+        self._set(self.home.lightened(new.state))
         return True
 
     def _has_split(self, child: str, at: float) -> bool:
