@@ -26,7 +26,7 @@ from lowwater.values.settings import OutputSettings, Settings
 
 MODEL = "claude-haiku-4-5"
 QUIET = Settings(output=OutputSettings(quiet=True))
-TURNS, CALLS = 20_000, 20_000
+TURNS, CALLS, WINDOW = 20_000, 20_000, 32_000
 _WORDS = "the test of a payment service fails where its file was changed by mistake and nobody looked at line".split()
 
 
@@ -67,6 +67,8 @@ def _tell_growth(turns: int) -> None:
 def _play(path: Path, turns: int) -> Iterator[Figures]:
     lowwater = Lowwater(model=MODEL, store=f"sqlite:///{path}?sync=normal", settings=QUIET)
     session = lowwater.session("grows")
+    # A small window: the view stays at some hundred messages, and what grows is the history.
+    session.learn_context_length(WINDOW)
     chance = random.Random(1)
     begun = time.perf_counter()
     session.append({"role": "user", "content": "Make the tests pass."})

@@ -97,6 +97,8 @@ class Kept:
         except StaleLedger:
             self.refresh()
             return False
+        # First: whatever becomes of the rest, what is kept is what everybody sees.
+        self._set(new.state)
         self._set(self.home.lightened(new.state))
         return True
 
