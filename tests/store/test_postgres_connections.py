@@ -1,7 +1,9 @@
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
@@ -12,7 +14,7 @@ from lowwater.errors import UnusableStore
 from lowwater.store.postgres import connections
 from lowwater.store.postgres.connections import MOST
 from lowwater.store.postgres.store import PostgresStore
-from lowwater.testing.postgres import postgres_server
+from lowwater.testing.postgres import postgres_server, restartable_server
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 
 
@@ -146,3 +148,47 @@ def test_the_server_ends_with_the_process_that_started_it():
         except psycopg.OperationalError:
             is_there = False
     subprocess.run(["rm", "-rf", Path(data).parent], check=True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("when", ["before", "in the middle"])
+def test_a_server_that_is_stopped_does_not_hold_the_caller(when: str) -> None:
+    with restartable_server() as server, ExitStack() as pause:
+        is_held: list[bool] = []
+
+        def stopping(text: str) -> str:
+            if text == "two" and when == "in the middle" and not is_held:
+                pause.enter_context(server.paused())
+                is_held.append(True)
+            return text
+
+        store = PostgresStore(f"{server.address}&connect_timeout=2", conceal=stopping)
+        version = add(store, "s", 0, said("one"))
+        if when == "before":
+            pause.enter_context(server.paused())
+        begun = time.monotonic()
+        with pytest.raises(
+            UnusableStore, match=r"did not answer for \d+ s.*check that the server runs"
+        ) as silent:
+            add(store, "s", version, said("two"))
+        assert time.monotonic() - begun < 30, "it held the caller long after two time-outs of two seconds"
+        assert "\n" not in str(silent.value)
+        pause.close()
+        assert texts(store.read("s").entries) == ["one"]
+        assert add(store, "s", version, said("two")) > version
+        assert texts(store.read("s").entries) == ["one", "two"]
+        store.close()
+
+
+@pytest.mark.full
+def test_waiting_for_a_slow_writer_is_no_silence(postgres_address: str) -> None:
+    """A lock that another holds for longer than a time-out is waited for: the server answers when it is asked."""
+    store = PostgresStore(f"{postgres_address}&connect_timeout=2")
+    version = add(store, "s", 0, said("one"))
+    with psycopg.connect(postgres_address) as other:
+        other.execute("SELECT FROM sessions FOR UPDATE")
+        waiting = ThreadPoolExecutor(1).submit(add, store, "s", version, said("two"))
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=5)
+    assert waiting.result(timeout=60) > version
+    store.close()

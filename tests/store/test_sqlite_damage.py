@@ -104,7 +104,7 @@ def test_a_damaged_page_gives_one_sentence(tmp_path):
     data = bytearray(path.read_bytes())
     data[4096 : len(data)] = b"\xa5" * (len(data) - 4096)
     path.write_bytes(data)
-    with pytest.raises(DamagedStore, match="restore a copy"):
+    with pytest.raises(DamagedStore, match="restore a backup"):
         SqliteStore(path).read("s")
 
 

@@ -107,6 +107,7 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
 
 
 SCHEMA_2 = (
+    "ALTER TABLE counters DROP COLUMN in_log",
     "ALTER TABLE counters ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
     "UPDATE counters SET version = (SELECT max(version) FROM appends)",
     "ALTER TABLE appends RENAME TO new_appends",

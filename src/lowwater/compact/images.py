@@ -7,7 +7,7 @@ from lowwater.compact.offer import offer
 from lowwater.compact.placeholder import way_back
 from lowwater.compact.results import Place
 from lowwater.compact.users import newest_user
-from lowwater.compact.weights import is_picture, share_of_tokens
+from lowwater.compact.weights import is_picture, share_of, weight_of
 from lowwater.compact.zones import Zones
 from lowwater.values.entries import Edit
 from lowwater.values.parts import Document, Image, Text, ToolResult
@@ -30,8 +30,9 @@ def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> 
         item = items[at]
         if not _holds_pictures(item):
             continue
+        together = weight_of(item.message.parts)
         for path, part in _pictures(item):
-            tokens = share_of_tokens(item.tokens, item.message.parts, [part])
+            tokens = share_of(item.tokens, together, [part])
             spared = at == asked if len(path) == 1 else (at, path[:1]) in spare
             if not spared:
                 targets.append(Target(item=at, path=path, tokens=tokens))

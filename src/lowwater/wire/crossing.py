@@ -3,6 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.errors import BadInput
 from lowwater.values.native_block import read_block
 from lowwater.values.parts import AnyPart, Opaque, ResultPart, Text, ToolResult
 from lowwater.wire.reading import read_json
@@ -10,6 +11,14 @@ from lowwater.wire.reading import read_json
 
 class _Refusal(Struct):
     refusal: str = ""
+
+
+def _refused(part: Opaque) -> str:
+    """Return the words of a refusal; nothing if it does not say any."""
+    try:
+        return read_json(part.body.encode(), _Refusal).refusal
+    except BadInput:
+        return ""
 
 
 def _compacted(part: Opaque) -> str:
@@ -29,5 +38,5 @@ def crossed(part: AnyPart) -> AnyPart:
 def _crossed_inside(part: ResultPart) -> ResultPart:
     if not isinstance(part, Opaque):
         return replace(part, extra=b"")
-    said = read_json(part.body.encode(), _Refusal).refusal if part.block == "refusal" else _compacted(part)
+    said = _refused(part) if part.block == "refusal" else _compacted(part)
     return Text(text=said or f"[{part.block}: left out, it has no form in this provider's format]")

@@ -119,7 +119,10 @@ def _reread(message: Message, assumed: Format, format: Format) -> Message:
     wire = message.wire
     if wire is None or not wire.exact or wire.format != assumed or format not in formats_of(wire.raw):
         return message
-    return _DECODERS[format](wire.raw, 0)
+    try:
+        return _DECODERS[format](wire.raw, 0)
+    except BadInput:
+        return message  # what only looked the same is told in this format's own words
 
 
 def decode_request(body: bytes, format: Format | None = None) -> Request:

@@ -1,8 +1,11 @@
 """Reading JSON strictly: whatever is wrong with it becomes one sentence."""
 
+import json
+import math
 import re
+import sys
 from collections.abc import Collection, Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -10,6 +13,9 @@ from msgspec import Raw
 from lowwater.errors import BadInput, UnreadableJson
 
 T = TypeVar("T")
+
+_MOST_DIGITS = 300
+"""Digits of a whole number that is read as one; more than fit a float are a mistake, and many more an attack."""
 
 _AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
@@ -26,6 +32,27 @@ def read_json(data: bytes, kind: type[T]) -> T:
         raise UnreadableJson("not UTF-8: save the text as UTF-8 and try again") from None
     except RecursionError:
         raise UnreadableJson("nested too deeply: no provider accepts JSON a thousand levels deep") from None
+
+
+def read_plain(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON says
+    """Return `data` as Python objects that can be written as JSON again.
+
+    JSON knows numbers that no float holds (`1e400`); these become the largest float of their sign, so that a model's answer
+    with one in it can still be shown and sent.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:
+        return json.loads(data, parse_float=_finite, parse_int=_whole)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return math.copysign(sys.float_info.max, value) if math.isinf(value) else value
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else _finite(digits)
 
 
 def describe(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from lowwater.engine.effects import Steps
@@ -12,13 +11,13 @@ from lowwater.engine.recall import offers_recall
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.turn import Prepared, prepare
-from lowwater.errors import BadInput
+from lowwater.errors import BadInput, MalformedMessage
 from lowwater.ingest.likeness import says_the_same
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format, Message
 from lowwater.wire.detect import told_format
 from lowwater.wire.formats import decode_messages, encode_messages, raw_messages, reread
-from lowwater.wire.reading import write_json
+from lowwater.wire.reading import read_plain, write_json
 from lowwater.wiring.arguments import require_count, require_json, require_objects
 
 
@@ -75,8 +74,10 @@ class Brought(Struct, frozen=True, kw_only=True):
         return b"" if choice is None else require_json(choice, "tool_choice", "text", "mapping")
 
     def turn(self, state: State, setup: Setup, at: float) -> Steps[Prepared]:
-        """Return the turn that prepares them for sending."""
-        return prepare(state, self.incoming(state), setup, at)
+        """Return the turn that prepares them for sending; what could not be sent is refused before it is kept."""
+        prepared = yield from prepare(state, self.incoming(state), setup, at)
+        refuse_unsendable(state, prepared.state)
+        return prepared
 
 
 def _system(system: object) -> bytes:
@@ -127,8 +128,25 @@ def format_of(state: State) -> Format:
     return state.format or native
 
 
+def refuse_unsendable(before: State, after: State) -> None:
+    """Raise MalformedMessage if a message that came in between could not be sent, or shown, in the format the session speaks.
+
+    What is in the ledger is there for good, so this is asked before anything is kept.
+    """
+    came = len(before.ledger.messages)
+    for index, numbered in enumerate(after.ledger.messages[came:]):
+        message = numbered.message
+        ids = [call.id for call in message.calls]
+        if len(set(ids)) < len(ids):
+            raise MalformedMessage(index, "it uses the id of a call twice: give each call its own")
+        try:
+            written_messages([message], after)
+        except (BadInput, ValueError, RecursionError) as error:
+            raise MalformedMessage(index, f"it cannot be sent to a provider ({error})") from None
+
+
 def written_messages(messages: Sequence[Message], state: State) -> list[Any]:
     """Return messages as Python objects in the session's format."""
     format = format_of(state)
     raws = encode_messages(reread(messages, assumed=state.assumed, format=format), format)
-    return [msgspec.json.decode(raw) for raw in raws]
+    return [read_plain(raw) for raw in raws]

@@ -5,15 +5,18 @@ from msgspec.structs import replace
 
 from lowwater.engine.carried import moved_on, pack, unpack
 from lowwater.engine.state import State
-from lowwater.errors import StaleLedger
+from lowwater.errors import StaleLedger, StoreFailed
 from lowwater.ports import Store
 from lowwater.values.distant import Distant
 from lowwater.values.entries import Entry
 from lowwater.values.events import Event
 from lowwater.values.ledger import Ledger, Numbered
 from lowwater.values.reopening import reopen
-from lowwater.values.stored import About, Append
+from lowwater.values.stored import About, Append, Outline
 from lowwater.values.turn_record import TurnRecord
+
+MOST_HELD = 1_000
+"""Entries of a ledger that a process holds in memory at least, whatever the view shows, before it lets go of older ones."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -55,21 +58,41 @@ class Home:
 
     def find(self) -> Found | None:
         """Return the session if the store has it, without reading what its view does not show."""
-        name, store = self.name, self.store
-        outline = store.outline(name)
-        version = outline.version
-        if not version:
+        outline = self.store.outline(self.name)
+        if not outline.version:
             self.known = Known()
             return None
+        found = Found(ledger=self._reopened(outline), carried=outline.carried)
+        self.known = Known(version=outline.version, entries=outline.entries, about=outline.about)
+        return found
+
+    def lightened(self, state: State) -> State:
+        """Return a session that was just kept without what its store has and its view does not show.
+
+        A process may have one session open for months. Until many entries have come it stays as it is, for what is let go of has
+        to be fetched should somebody look at it; so it does where the store cannot be asked or somebody else has written since.
+        """
+        ledger = state.ledger
+        fetched = 0 if ledger.bygone is None else ledger.bygone.entries
+        if len(ledger.entries) - fetched < MOST_HELD:
+            return state
+        try:
+            outline = self.store.outline(self.name)
+            if (outline.version, outline.entries) != (self.known.version, len(ledger.entries)):
+                return state
+            return replace(state, ledger=self._reopened(outline), laid=None)
+        except StoreFailed:
+            return state
+
+    def _reopened(self, outline: Outline) -> Ledger:
+        name, store, version = self.name, self.store, outline.version
         entries: Distant[Entry] = Distant(
             outline.entries, lambda first, end: store.entries(name, first, end, version=version)
         )
         messages: Distant[Numbered] = Distant(
             outline.messages, lambda first, end: store.messages(name, first + 1, end + 1, version=version)
         )
-        found = Found(ledger=reopen(outline, entries, messages), carried=outline.carried)
-        self.known = Known(version=version, entries=outline.entries, about=outline.about)
-        return found
+        return reopen(outline, entries, messages)
 
     def keep(self, seen: State, new: Step) -> None:
         """Write what is new, or raise StaleLedger if somebody else has written since."""

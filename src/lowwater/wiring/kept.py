@@ -97,7 +97,9 @@ class Kept:
         except StaleLedger:
             self.refresh()
             return False
+        # First: whatever becomes of the rest, what is kept is what everybody sees.
         self._set(new.state)
+        self._set(self.home.lightened(new.state))
         return True
 
     def _has_split(self, child: str, at: float) -> bool:

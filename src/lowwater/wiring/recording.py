@@ -13,6 +13,7 @@ from lowwater.values.response import Response
 from lowwater.values.usage import Usage
 from lowwater.wire.reading import write_json
 from lowwater.wire.response import decode_response
+from lowwater.wiring.brought import refuse_unsendable
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.outside import Outside
@@ -46,6 +47,7 @@ class Recording:
             if appends and _is_repeated(state, answer):
                 raise _Repeated
             done = record(state, answer)
+            refuse_unsendable(state, done.state)
             return Step(state=done.state, record=done.record)
 
         try:

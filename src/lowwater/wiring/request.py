@@ -16,7 +16,7 @@ from lowwater.values.parts import Text
 from lowwater.wire.anthropic.betas import betas_for
 from lowwater.wire.anthropic.thinking import thinking_for
 from lowwater.wire.formats import encode_messages, reread
-from lowwater.wire.reading import write_json
+from lowwater.wire.reading import read_plain, write_json
 from lowwater.wire.tools import tools_as
 from lowwater.wiring.marking import (
     with_breakpoints,
@@ -119,10 +119,21 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         return reread(read, assumed="openai_chat", format=format) if format == "openai_responses" else read
 
     def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
-        """Return the system prompt and the messages as Anthropic wants them: apart."""
-        if self.told in ("openai_chat", "openai_responses"):
-            return _system_apart(self.system, messages)
-        return self.system, list(messages)
+        """Return the system prompt and the messages as Anthropic wants them: apart.
+
+        Only a system message that came in Anthropic's own format and stands right behind the user may stay in the list.
+        """
+        apart = [
+            message.role in _INSTRUCTIONS and not _may_stay(messages[:at], message)
+            for at, message in enumerate(messages)
+        ]
+        if not any(apart):
+            return self.system, list(messages)
+        told = [message.text for message, is_apart in zip(messages, apart, strict=True) if is_apart]
+        others = [message for message, is_apart in zip(messages, apart, strict=True) if not is_apart]
+        texts = [_text_of(self.system) if self.system not in _NOTHING else "", *told]
+        said = "\n\n".join(text for text in texts if text)
+        return (write_json(said) if said else b""), others
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
         return messages if self.system in _NOTHING else [_system_message(self.system), *messages]
@@ -146,19 +157,14 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
 
 def _fields(raws: Sequence[bytes], *, listed: str = "messages", **others: bytes) -> dict[str, Any]:
-    fields: dict[str, Any] = {listed: [msgspec.json.decode(raw) for raw in raws]}
-    return fields | {
-        name: msgspec.json.decode(value) for name, value in others.items() if value not in _NOTHING
-    }
+    fields: dict[str, Any] = {listed: [read_plain(raw) for raw in raws]}
+    return fields | {name: read_plain(value) for name, value in others.items() if value not in _NOTHING}
 
 
-def _system_apart(system: bytes, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
-    """Return the system prompt of a chat conversation and the messages without it."""
-    told = [message.text for message in messages if message.role in _INSTRUCTIONS]
-    others = [message for message in messages if message.role not in _INSTRUCTIONS]
-    if system and told:
-        told.insert(0, _text_of(system))
-    return (write_json("\n\n".join(told)) if told else system), others
+def _may_stay(before: Sequence[Message], message: Message) -> bool:
+    """Return whether a system message is one of Anthropic's, which stand within a conversation, right behind the user."""
+    is_own = message.wire is not None and message.wire.format == "anthropic"
+    return is_own and bool(before) and before[-1].role == "user"
 
 
 def _system_message(system: bytes) -> Message:

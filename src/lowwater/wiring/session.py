@@ -27,7 +27,7 @@ from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
 from lowwater.wiring.arguments import require_count, require_text
-from lowwater.wiring.brought import Brought, format_of, read_messages
+from lowwater.wiring.brought import Brought, format_of, read_messages, refuse_unsendable
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.handing_out import handed_out
 from lowwater.wiring.home import Home
@@ -69,7 +69,9 @@ class Session(LookingBack):
 
         def appended(state: State) -> State:
             read = read_messages(messages, state)
-            return append(told(state, read.told, read.format), read.messages, self._setup, self._at())
+            after = append(told(state, read.told, read.format), read.messages, self._setup, self._at())
+            refuse_unsendable(state, after)
+            return after
 
         self._kept.change(appended)
 
@@ -89,7 +91,13 @@ class Session(LookingBack):
 
     def bring(self, brought: Brought) -> None:
         """Do what `take_in` does, for a program that has read the client's request already."""
-        self._kept.change(lambda state: take_in(state, brought.incoming(state), self._setup, self._at()))
+
+        def taken(state: State) -> State:
+            after = take_in(state, brought.incoming(state), self._setup, self._at())
+            refuse_unsendable(state, after)
+            return after
+
+        self._kept.change(taken)
 
     def prepare(
         self,

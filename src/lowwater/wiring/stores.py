@@ -3,12 +3,16 @@
 import os
 from pathlib import Path
 
+from msgspec import Struct
 from platformdirs import user_data_path
 
+from lowwater.errors import BadInput, DamagedStore
 from lowwater.ports import Store
 from lowwater.store import opening
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
+from lowwater.store.sqlite.salvaging import Examined, SalvagedSession, examine, salvage
+from lowwater.store.sqlite.store import SqliteStore
 from lowwater.values.secrets import conceal as conceal_secrets
 from lowwater.wiring.plugins import names_of, store_at
 
@@ -55,3 +59,109 @@ def file_at(address: str) -> Path | None:
 def default_path() -> Path:
     """Return where the file is that sessions are kept in unless something else is said."""
     return user_data_path("lowwater", appauthor=False) / "sessions.db"
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """A kept session, and what is wrong with it; an empty text if nothing is."""
+
+    name: str
+    messages: int
+    problem: str = ""
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """What is wrong with a store as a whole, and with each session in it."""
+
+    problems: tuple[str, ...]
+    sessions: tuple[Verified, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems and not any(session.problem for session in self.sessions)
+
+
+def verify(address: str) -> Verification:
+    """Read everything that is kept at an address, without changing it, and return what cannot be read."""
+    path = file_at(address)
+    if path is not None:
+        found: Examined = examine(_existing(path))
+        return Verification(
+            problems=found.problems,
+            sessions=tuple(
+                Verified(name=each.name, messages=each.messages, problem=lost_words(each))
+                for each in found.sessions
+            ),
+        )
+    store = open_store(address)
+    try:
+        return Verification(
+            problems=(),
+            sessions=tuple(
+                Verified(name=each.name, messages=each.messages, problem=_problem(store, each.name))
+                for each in store.sessions()
+            ),
+        )
+    finally:
+        store.close()
+
+
+def salvaged(address: str, to: Path, *, redact: bool = True) -> list[SalvagedSession]:
+    """Write what is whole in a damaged SQLite store into a new one at `to`; the damaged one is only read."""
+    path = _sqlite_only(address, "salvage", "restore a dump of the database, or see PostgreSQL's manual")
+    _refuse_existing(to)
+    # Nobody relies on the new file before it is whole, so single commits need not wait for the disk.
+    store = SqliteStore(to, conceal=conceal_secrets if redact else as_it_is, sync="normal")
+    try:
+        return salvage(path, store)
+    finally:
+        store.close()
+
+
+def backed_up(address: str, to: Path) -> None:
+    """Write a copy of a SQLite store, whole and as of one moment, into a new file, while others go on writing."""
+    store = SqliteStore(_sqlite_only(address, "backup", "use pg_dump"))
+    try:
+        _refuse_existing(to)
+        store.backup(to)
+    finally:
+        store.close()
+
+
+def lost_words(session: SalvagedSession) -> str:
+    """Return what is lost of a session, in words; nothing if it is whole."""
+    said = (
+        (session.lost_messages, "damaged message", "become tombstones"),
+        (session.missing_messages, "message", "are gone from the end"),
+        (session.lost_entries, "compaction or other entry", "are gone"),
+        (session.lost_accounts, "turn record or event", "are gone"),
+        (int(session.lost_state), "state", "is gone: rent and cache belief begin anew"),
+    )
+    return "; ".join(f"{number:,} × {what} ({fate})" for number, what, fate in said if number)
+
+
+def _problem(store: Store, name: str) -> str:
+    try:
+        store.read(name)
+        store.accounts([name])
+    except DamagedStore as error:
+        return str(error)
+    return ""
+
+
+def _sqlite_only(address: str, what: str, instead: str) -> Path:
+    path = file_at(address)
+    if path is None:
+        raise BadInput(f"`sessions {what}` is for SQLite files: {instead}")
+    return _existing(path)
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}: --store or LOWWATER_STORE name another place")
+    return path
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise BadInput(f"there is a file {path} already: choose another name")

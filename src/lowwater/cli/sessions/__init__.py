@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from lowwater.cli.command import Command, Group
+from lowwater.cli.sessions.care import backup, salvage, verify
 from lowwater.cli.sessions.deleting import delete, prune
 from lowwater.cli.sessions.export import export
 from lowwater.cli.sessions.importing import import_sessions
@@ -12,7 +13,8 @@ from lowwater.cli.sessions.listing import list_sessions
 from lowwater.cli.sessions.show import show
 
 INTRODUCTION = """\
-List the sessions that are kept, look at one, move them in and out, delete them.
+List the sessions that are kept, look at one, move them in and out, delete them,
+copy the store, and get out what is whole of a damaged one.
 
 Sessions are kept in a SQLite file of yours unless --store or LOWWATER_STORE
 name another place. Without a command they are listed.
@@ -24,6 +26,8 @@ name another place. Without a command they are listed.
 [cyan]lowwater sessions export refactor-auth > it.jsonl[/cyan]
 [cyan]lowwater sessions import old/*.jsonl.gz[/cyan]       conversations from files
 [cyan]lowwater sessions prune --older-than 30d[/cyan]      what was not touched for so long
+[cyan]lowwater sessions backup monday.db[/cyan]            a copy, while agents go on
+[cyan]lowwater sessions verify[/cyan]                      is everything still what was written?
 """
 
 _DEFAULT = "list"
@@ -49,5 +53,8 @@ sessions.command("export", cls=Command)(export)
 sessions.command("import", cls=Command)(import_sessions)
 sessions.command("delete", cls=Command)(delete)
 sessions.command("prune", cls=Command)(prune)
+sessions.command("verify", cls=Command)(verify)
+sessions.command("salvage", cls=Command)(salvage)
+sessions.command("backup", cls=Command)(backup)
 
 __all__ = ["sessions"]

@@ -10,7 +10,19 @@ from lowwater.errors import BadSetting
 SCHEMA = "lowwater"
 """Where the tables are unless the address says otherwise."""
 
-_DEFAULTS = {"application_name": "lowwater", "connect_timeout": "10", "client_encoding": "UTF8"}
+_DEFAULTS = {
+    "application_name": "lowwater",
+    "connect_timeout": "10",
+    "client_encoding": "UTF8",
+    # A machine that is gone, or a firewall that forgot the connection, is noticed within a minute even by an idle reader.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+
+_FOREVER = 1e9
+"""Seconds; libpq takes a connect_timeout of 0 for no limit."""
 
 # An @ or a / of a password that stands as it is would make the driver take a part of it for the name of a host.
 _SHAPE = re.compile(r"postgres(ql)?://([^@/?#]*@)?[^@/?#]*(/[^@/?#]*)?(\?[^@#]*)?")
@@ -25,6 +37,8 @@ class Address:
         options = str(given.get("options", ""))
         self.has_schema = "search_path" in options
         self.conninfo = make_conninfo(address, **{**_DEFAULTS, **given})
+        self.patience = float(given.get("connect_timeout") or _DEFAULTS["connect_timeout"]) or _FOREVER
+        """Seconds without a sign of the server after which it counts as gone."""
         self._password = str(given.get("password", ""))
         user = f"{given['user']}@" if "user" in given else ""
         port = f":{given['port']}" if "port" in given else ""

@@ -1,14 +1,20 @@
-"""Connections to one database: pooled, each used by one thread at a time, never carried into a forked process."""
+"""Connections to one database: pooled, each used by one thread at a time, never carried into a forked process.
+
+A server that is stopped, or a machine that hangs, keeps its connections open and says nothing on them, so that neither TCP nor
+the server's own time-outs help. Whoever waits for an answer therefore asks, after a while of silence, whether the server still
+takes connections; if it does not, the connection is closed and the caller is told. The server rolls back what was not committed.
+"""
 
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from lowwater.errors import UnusableStore
@@ -44,7 +50,58 @@ _SILENCE = logging.NullHandler()
 """What goes wrong reaches the caller as an error; without a handler the pool's warnings would land on the terminal."""
 
 Answer = TypeVar("Answer")
-_Pool = ConnectionPool[Connection]
+
+
+class SilentServer(psycopg.OperationalError):
+    """The server did not answer, and takes no new connections either."""
+
+
+class Attentive(psycopg.Connection[tuple[object, ...]]):
+    """A connection that does not wait for ever: what is not answered for `patience` seconds makes it look for the server."""
+
+    patience: float = 10.0
+
+    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **options: Any) -> Answer:  # noqa: ANN401 - as the driver has it
+        """Wait for what the server answers, or raise SilentServer and close the connection."""
+        try:
+            return super().wait(self._watched(gen), *args, **options)
+        except SilentServer:
+            self.pgconn.finish()
+            raise
+
+    def _watched(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
+        """Go on with what the driver does; it says `ready` is 0 several times a second while nothing comes."""
+        heard = asked = time.monotonic()
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                now = time.monotonic()
+                if ready:
+                    heard = asked = now
+                elif now - heard > PATIENCE + self.patience:
+                    raise SilentServer(f"the server did not answer for {now - heard:.0f} s")
+                elif now - asked > self.patience:
+                    self._look_for_server(now - heard)
+                    asked = time.monotonic()
+                state = gen.send(ready)
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+    def _look_for_server(self, silent: float) -> None:
+        """Raise SilentServer unless somebody answers at the same address."""
+        # The driver leaves the password out of what a connection tells of itself.
+        info = make_conninfo(self.info.dsn, password=self.info.password or None)
+        try:
+            psycopg.connect(info, autocommit=True).close()
+        except psycopg.OperationalError:
+            raise SilentServer(
+                f"the server did not answer for {silent:.0f} s and takes no connection: it is stopped or cannot be reached"
+            ) from None
+
+
+_Pool = ConnectionPool[Attentive]
 
 
 class Connections:
@@ -98,7 +155,7 @@ class Connections:
         finally:
             pool.putconn(connection)
 
-    def _begun(self, pool: _Pool, begin: bytes) -> Connection:
+    def _begun(self, pool: _Pool, begin: bytes) -> Attentive:
         """Return a connection with a transaction begun; those that broke while they were idle are put away."""
         for _ in range(MOST):
             connection = self._taken(pool)
@@ -107,7 +164,8 @@ class Connections:
             except BaseException as error:
                 _roll_back(connection)
                 pool.putconn(connection)
-                if not (isinstance(error, psycopg.OperationalError) and connection.closed):
+                is_broken = isinstance(error, psycopg.OperationalError) and connection.closed
+                if not is_broken or isinstance(error, SilentServer):
                     raise
             else:
                 return connection
@@ -130,7 +188,7 @@ class Connections:
                 f"the connection to the store {self._address} broke in the last moment: read the session again to see what was kept"
             ) from None
 
-    def _taken(self, pool: _Pool) -> Connection:
+    def _taken(self, pool: _Pool) -> Attentive:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
@@ -161,13 +219,18 @@ class Connections:
     def _opened(self) -> _Pool:
         return ConnectionPool(
             self._address.conninfo,
+            connection_class=Attentive,
             kwargs={"autocommit": True},
+            configure=self._configure,
             min_size=0,
             max_size=MOST,
             num_workers=1,
             reconnect_timeout=PROBE,
             open=True,
         )
+
+    def _configure(self, connection: Attentive) -> None:
+        connection.patience = self._address.patience
 
     def _direct(self) -> Connection:
         return psycopg.connect(self._address.conninfo, autocommit=True)

@@ -130,7 +130,17 @@ def _entries(connection: Connection, id: int, first: int, end: int) -> Iterator[
         Row(version=cast("int", version), position=cast("int", position), sealed=body)
         for version, position, body in rows
     )
-    return restore_entries(found, lambda keys: _contents(connection, keys))
+    return restore_entries(
+        found, lambda keys: _contents(connection, keys), lambda position: entry_body(connection, id, position)
+    )
+
+
+def entry_body(connection: Connection, id: int, position: int) -> object:
+    """Return the stored bytes of one entry, None if there is none."""
+    row = connection.execute(
+        "SELECT body FROM entries WHERE session = %s AND position = %s", (id, position), binary=True
+    ).fetchone()
+    return row[0] if row else None
 
 
 def _contents(connection: Connection, keys: Sequence[bytes]) -> Iterable[tuple[bytes, object]]:

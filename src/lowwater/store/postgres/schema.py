@@ -74,7 +74,12 @@ _TRAILS = (
     "INSERT INTO secret (body) VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS)
+_CHANGES = (
+    # A compaction may be told by what it changed since the one before, which no older Lowwater can read.
+    "COMMENT ON TABLE entries IS 'body: a digest, and the entry in msgpack'",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES)
 """What leads from each schema to the next; the number of the schema is how many were carried out."""
 
 

@@ -1,19 +1,24 @@
 """One append, inside a transaction."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import cast
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 
 from lowwater.errors import StaleLedger
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, Value, event_values, turn_values
 from lowwater.store.growth import Growth, growth_of
 from lowwater.store.indexing import Conceal, words_of
-from lowwater.store.packing import Content, Packed, pack, pack_event, pack_record
+from lowwater.store.packing import Content, Packed, pack, pack_event, pack_record, pack_since
 from lowwater.store.postgres.contents import keep_contents
+from lowwater.store.postgres.reading import entry_body
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import Session, begin, carry, describe, find, grow, next_version
 from lowwater.store.postgres.texts import stored
-from lowwater.store.sealing import seal
+from lowwater.store.restoring import base_at
+from lowwater.store.sealing import Broken, seal
+from lowwater.values.entries import Compacted
 from lowwater.values.stored import About, Append
 
 
@@ -53,14 +58,30 @@ def append(connection: Connection, session: str, expected: int, ready: Ready, co
         now = begin(connection, session, About())
     version = next_version(connection, now.id, now.entries + len(ready.entries))
     ids = keep_contents(connection, ready.contents, lambda content: words_of(content.message, conceal))
+    entries = _told_by_changes(connection, now, ready.entries)
     with connection.pipeline():
-        _write_entries(connection, now, version, ready.entries)
+        _write_entries(connection, now, version, entries)
         _write_messages(connection, now, ready.contents, ids)
         _write_account(connection, now.id, version, ready.new)
         carry(connection, now.id, ready.new.carried)
         describe(connection, now.id, ready.new.about)
         grow(connection, now.id, version, ready.growth)
     return version
+
+
+def _told_by_changes(connection: Connection, now: Session, packed: Sequence[Packed]) -> Sequence[Packed]:
+    """Return the entries with compactions told by what they change; one whose predecessor is damaged is written in full."""
+    if not any(isinstance(one.entry, Compacted) for one in packed):
+        return packed
+    row = connection.execute(
+        "SELECT position FROM entries WHERE session = %s AND kind = 'compacted' ORDER BY position DESC LIMIT 1",
+        (now.id,),
+    ).fetchone()
+    base = None
+    if row:
+        with suppress(Broken, MsgspecError):
+            base = base_at(cast("int", row[0]), lambda position: entry_body(connection, now.id, position))
+    return pack_since(packed, now.entries, base)
 
 
 def _write_entries(connection: Connection, now: Session, version: int, entries: Sequence[Packed]) -> None:

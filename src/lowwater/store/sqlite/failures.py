@@ -24,7 +24,10 @@ def translated(path: object) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGED:
-            said = f"the store {path} is damaged ({error}): restore a copy, or choose another place"
+            said = (
+                f"the store {path} is damaged ({error}): restore a backup, or get out what is whole with "
+                f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
+            )
             raise DamagedStore(said) from error
         if code not in _ADVICE:
             raise

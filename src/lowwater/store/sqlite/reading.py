@@ -116,7 +116,17 @@ def _entries(connection: sqlite3.Connection, id: int, first: int, end: int) -> I
         (id, first, end),
     )
     rows = (Row(version=version, position=position, sealed=body) for version, position, body in found)
-    return restore_entries(rows, lambda keys: _contents(connection, keys))
+    return restore_entries(
+        rows, lambda keys: _contents(connection, keys), lambda position: entry_body(connection, id, position)
+    )
+
+
+def entry_body(connection: sqlite3.Connection, id: int, position: int) -> object:
+    """Return the stored bytes of one entry, None if there is none."""
+    row = connection.execute(
+        "SELECT body FROM entries WHERE session = ? AND position = ?", (id, position)
+    ).fetchone()
+    return row[0] if row else None
 
 
 def _contents(connection: sqlite3.Connection, keys: Sequence[bytes]) -> Iterable[tuple[bytes, object]]:

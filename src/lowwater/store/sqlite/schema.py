@@ -76,7 +76,13 @@ _VERSIONS = (
     "ALTER TABLE counters DROP COLUMN version",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS)
+_IN_LOG = (
+    # Whether commits may be in the write-ahead log only: see `sqlite.connections`. Besides, a compaction may be told by what it
+    # changed since the one before, which no older Lowwater can read.
+    "ALTER TABLE counters ADD COLUMN in_log INTEGER NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG)
 """What leads from each schema to the next; the number of the schema is how many were carried out."""
 
 

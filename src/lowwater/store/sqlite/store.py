@@ -103,6 +103,15 @@ class SqliteStore:
         with self._connections.reading() as connection:
             return trails.secret(connection)
 
+    def backup(self, to: Path) -> None:
+        """Write a copy of the whole store into a file that does not exist yet, or raise BadInput; others may go on writing."""
+        self._connections.backup(to)
+
+    def adopt(self, secret: bytes, left: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        """Take over what the gateway knows sessions by from another file: its secret, and rows of trails by session."""
+        with self._connections.writing() as connection:
+            trails.adopt(connection, secret, left)
+
     def close(self) -> None:
         """Close the file."""
         self._connections.close()

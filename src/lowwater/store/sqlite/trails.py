@@ -45,3 +45,17 @@ def secret(connection: sqlite3.Connection) -> bytes:
     """Return the bytes that were drawn when the file was made."""
     (body,) = connection.execute("SELECT body FROM secret").fetchone()
     return bytes(body)
+
+
+def adopt(
+    connection: sqlite3.Connection, secret: bytes, left: Sequence[tuple[str, tuple[object, ...]]]
+) -> None:
+    """Take over the secret of another file, and the rows of its trails; the keys of trails are made with the secret."""
+    if not secret:
+        return
+    connection.execute("UPDATE secret SET body = ?", (secret,))
+    connection.executemany(
+        "INSERT OR IGNORE INTO trails (tenant, key, session, hint, newest) "
+        "SELECT ?, ?, id, ?, ? FROM sessions WHERE name = ?",
+        [(tenant, key, hint, newest, name) for name, (tenant, key, _, hint, newest) in left],
+    )

@@ -2,17 +2,21 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 from msgspec.structs import asdict
 
 from lowwater.errors import StaleLedger
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, event_values, turn_values
 from lowwater.store.growth import growth_of
 from lowwater.store.indexing import Conceal
-from lowwater.store.packing import Content, Packed, pack_event, pack_record
-from lowwater.store.sealing import seal
+from lowwater.store.packing import Content, Packed, pack_event, pack_record, pack_since
+from lowwater.store.restoring import base_at
+from lowwater.store.sealing import Broken, seal
 from lowwater.store.sqlite.catching_up import AT_ONCE, catch_up, waiting
+from lowwater.store.sqlite.reading import entry_body
+from lowwater.values.entries import Compacted
 from lowwater.values.stored import About, Append
 
 
@@ -60,6 +64,7 @@ def append(
         now = _Session(id=begin(connection, session, About()))
     version = next_version(connection, now.id, now.entries + len(packed))
     contents = [content for one in packed for content in one.contents]
+    packed = _told_by_changes(connection, now, packed)
     _write_entries(connection, now, version, packed)
     _write_messages(connection, now, contents, conceal)
     _write_account(connection, now.id, version, new)
@@ -67,6 +72,23 @@ def append(
     grown = {"id": now.id, "version": version, **asdict(growth_of(new, contents))}
     connection.execute(_UPDATE_SESSION, grown)
     return version
+
+
+def _told_by_changes(
+    connection: sqlite3.Connection, now: _Session, packed: Sequence[Packed]
+) -> Sequence[Packed]:
+    """Return the entries with compactions told by what they change; one whose predecessor is damaged is written in full."""
+    if not any(isinstance(one.entry, Compacted) for one in packed):
+        return packed
+    row = connection.execute(
+        "SELECT position FROM entries WHERE session = ? AND kind = 'compacted' ORDER BY position DESC LIMIT 1",
+        (now.id,),
+    ).fetchone()
+    base = None
+    if row:
+        with suppress(Broken, MsgspecError):
+            base = base_at(row[0], lambda position: entry_body(connection, now.id, position))
+    return pack_since(packed, now.entries, base)
 
 
 def begin(connection: sqlite3.Connection, session: str, about: About) -> int:

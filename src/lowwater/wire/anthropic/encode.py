@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lowwater.errors import BadInput, MalformedMessage
+from lowwater.errors import BadInput
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 from lowwater.wire.crossing import crossed
@@ -13,22 +13,19 @@ def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     """Return each message as bytes: those that came in this format and were not edited exactly as they came.
 
     Messages of another format are joined where Anthropic wants one: all results of a group stand in one user message.
-    A foreign system message has no place in the list; the caller puts it into `system`.
+    A foreign system or developer message becomes a system message in the list: what is sent has it in `system` instead, where
+    the caller puts it (`PreparedRequest.as_anthropic`).
     """
     encoded: list[bytes] = []
     waiting: list[AnyPart] = []
     role = ""
-    for index, message in enumerate(messages):
+    for message in messages:
         wire = message.wire
         if wire is not None and wire.format == "anthropic":
             encoded.extend(_joined(role, waiting))
             waiting = []
             encoded.append(wire.raw if wire.exact else _edited(message, read_fields(wire.raw)))
             continue
-        if message.role in {"system", "developer"}:
-            raise MalformedMessage(
-                index, f"a {message.role} message has no place in Anthropic's list: use `system`"
-            )
         parts = [crossed(part) for part in message.parts if _has_form(part)]
         if not parts:
             continue
@@ -65,6 +62,8 @@ def _joined(role: str, parts: Sequence[AnyPart]) -> list[bytes]:
 
 
 def _role(message: Message) -> str:
+    if message.role in {"system", "developer"}:
+        return "system"
     return "assistant" if message.role == "assistant" else "user"
 
 
