@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,20 +17,18 @@ from lowwater.cli.failing import say
 from lowwater.cli.kept_session import all_accounts, later_than
 from lowwater.cli.kept_words import amount
 from lowwater.cli.printing import page_width
-from lowwater.cli.serve import Marks, Recall, Summaries
+from lowwater.cli.serve import ContinueBySummary, Marks, Recall, Summaries
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.status import total_of
 from lowwater.cli.status_lines import draw_lines, line_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, started, upstream_in, written
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import OWN_TENANT, Options, new_capability, project_at
 from lowwater.load.registry import load_registry
 from lowwater.ports import Store
 from lowwater.values.counted import counted
 from lowwater.values.settings import Resolved
-
-_TENANT = "me"
 
 
 @with_settings
@@ -43,12 +42,13 @@ def run(
     marks: Marks = "client",
     recall: Recall = False,
     summaries_on_client_key: Summaries = False,
+    continue_by_summary: ContinueBySummary = False,
     settings: Resolved,
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill when it ends.
 
-    The gateway takes a free port and lives as long as the client, which is
-    told of it by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL) or, where it
+    The gateway takes a free port and lives as long as the client, which alone
+    is told its URL: it holds a random word that opens the gateway. It comes by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL) or, where it
     needs that, by arguments (codex) and settings (opencode). Where those
     variables were set before, the gateway goes there. The exit code is the
     client's.
@@ -64,7 +64,10 @@ def run(
         anthropic_upstream=upstream.anthropic,
         openai_upstream=upstream.openai,
         settings=settings.settings,
-        tenant=_TENANT,
+        tenant=OWN_TENANT,
+        project=project_at(Path.cwd()),
+        capability=new_capability(),
+        joins_by_summary=continue_by_summary,
         marks=marks,
         recall=recall,
         summaries=summaries_on_client_key,
@@ -88,7 +91,7 @@ def _run_behind(command: list[str], options: Options, store: Store) -> int:
         ) from None
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
     with served(Gateway(options, store)) as url:
-        client = started(command, url, os.environ)
+        client = started(command, f"{url}/{options.capability}", os.environ)
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             return subprocess.run(  # noqa: S603 - what the user asked for
