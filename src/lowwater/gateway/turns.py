@@ -130,7 +130,7 @@ class Turns:
             offered = session.offer_turn(brought)
             request = offered.request
             body = outgoing(asked, request, marking=self._options.marks)
-            pending = Pending(partial(session.accept_turn, offered, body))
+            pending = Pending(partial(session.accept_turn, offered, body=body))
         self._note(sought, request)
         return Turn(
             asked=asked,
@@ -165,7 +165,7 @@ class Turns:
         if body == turn.body:
             return None
         self._note(turn.sought, offered.request)
-        pending = Pending(partial(session.accept_turn, offered, body))
+        pending = Pending(partial(session.accept_turn, offered, body=body))
         return replace(turn, request=offered.request, body=body, pending=pending)
 
     def accepted(self, turn: Turn) -> None:

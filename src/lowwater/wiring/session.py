@@ -155,7 +155,7 @@ class Session(LookingBack):
         request = handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
         return OfferedTurn(brought=brought, offer=offer, request=request)
 
-    def accept_turn(self, offered: OfferedTurn, body: bytes) -> None:
+    def accept_turn(self, offered: OfferedTurn, *, body: bytes) -> None:
         """Keep a turn that was offered, now that its provider takes it; `body` is what was sent.
 
         Where the session has changed since, the client's messages are kept and what the turn compacted is not.
