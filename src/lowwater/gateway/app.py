@@ -285,6 +285,9 @@ class Gateway:
             await asyncio.wait_for(self._in_thread(self._turns.accepted, turn), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - the answer is paid for, and its client gets it
+            line.outcome = f"defect: {type(error).__name__}"
+            _log.error("a defect in the gateway: %s", where(error))
 
     async def _record(
         self,
