@@ -45,7 +45,7 @@ def summarises(seen: Seen) -> Answer:
 def test_a_question_for_a_summary_beside_a_result_is_no_part_of_the_conversation(
     start: Starting, behind: list[Any]
 ) -> None:
-    through = start(summarises)
+    through = start(summarises, joins_by_summary=True)
     messages = asked(through, [{"role": "user", "content": "Find the defect."}])
     result = result_of(messages)
     last = {"role": "user", "content": [result, {"type": "text", "text": QUESTION}]}
@@ -118,7 +118,8 @@ def test_a_client_that_compacts_the_middle_and_tells_no_name_goes_on_in_its_sess
     start: Starting, key: str
 ) -> None:
     through = start(
-        lambda seen: Say(text=SUMMARY) if b"summarization agent" in seen.raw else calls_a_tool(seen)
+        lambda seen: Say(text=SUMMARY) if b"summarization agent" in seen.raw else calls_a_tool(seen),
+        joins_by_summary=True,
     )
     messages: list[Any] = [{"role": "user", "content": "Find the defect."}]
     for _ in range(5):

@@ -195,7 +195,7 @@ def compacts_itself(seen: Seen) -> Any:
 
 
 def test_a_clients_own_compaction_is_not_disturbed_and_what_follows_goes_on(start: Starting) -> None:
-    through = start(compacts_itself)
+    through = start(compacts_itself, joins_by_summary=True)
     messages = working(through, 5, size=50)
     question = "Your task is to create a detailed summary of the conversation so far."
     asked = {"model": MODEL, "max_tokens": 900, "system": "You work.", "tools": ANTHROPIC_TOOLS}

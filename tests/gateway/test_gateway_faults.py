@@ -40,7 +40,7 @@ def connected(url: str) -> socket.socket:
 def head_of(length: int) -> bytes:
     lines = [
         "POST /v1/messages HTTP/1.1",
-        "host: gateway",
+        "host: localhost",
         *(f"{name}: {value}" for name, value in HEADERS.items()),
     ]
     return "\r\n".join([*lines, f"content-length: {length}", "", ""]).encode()

@@ -1,8 +1,12 @@
 """What an operator sees: health, metrics, logs without contents, limits, and keys of the gateway's own."""
 
 import logging
+import os
 import re
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,7 +17,9 @@ from lowwater.errors import BadSetting
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import bind
 from lowwater.store.memory import MemoryStore
+from lowwater.testing.provider import Provider
 from tests.gateway.conftest import MODEL, Starting, eventually
+from tests.gateway.serving import served_process
 
 BODY: dict[str, Any] = {
     "model": MODEL,
@@ -134,3 +140,48 @@ def test_who_is_told_the_address_may_connect_before_the_server_has_started() -> 
 def test_an_upstream_that_is_no_url_is_refused() -> None:
     with pytest.raises(BadSetting, match="must begin with http"):
         Options(anthropic_upstream="api.anthropic.com")
+
+
+def serving(*arguments: str, keys: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "lowwater", "serve", "--port", "0", *arguments],
+        env={**os.environ, "LOWWATER_GATEWAY_KEYS": keys},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])
+def test_an_address_that_others_can_reach_is_refused_without_keys(host: str, tmp_path: Path) -> None:
+    done = serving("--host", host, "--store", f"sqlite:///{tmp_path}/kept.db")
+    assert done.returncode == 1
+    assert "LOWWATER_GATEWAY_KEYS names no keys" in done.stderr
+    assert "--open-to-all" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "status"),
+    [
+        ("one,two", (), 401),
+        ("one,two", ("--host", "0.0.0.0"), 401),
+        ("", ("--open-to-all", "--host", "0.0.0.0"), 200),
+    ],
+    ids=["keys", "keys, for all", "insisted on"],
+)
+def test_keys_in_the_environment_are_asked_for_without_a_second_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str, options: tuple[str, ...], status: int
+) -> None:
+    monkeypatch.setenv("LOWWATER_GATEWAY_KEYS", keys)
+    store = f"sqlite:///{tmp_path}/kept.db"
+    with (
+        Provider() as provider,
+        served_process(provider.anthropic_base_url, store, "--no-log", *options) as gateway,
+    ):
+        url = gateway.url.replace("0.0.0.0", "127.0.0.1") + "/v1/messages"
+        body = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
+        named = {"x-api-key": "sk-one", "anthropic-version": "2023-06-01"}
+        assert httpx2.post(url, json=body, headers=named).status_code == status
+        assert httpx2.post(url, json=body, headers=named | {"x-lowwater-key": "two"}).status_code == 200

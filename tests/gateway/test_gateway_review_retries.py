@@ -54,7 +54,7 @@ def test_a_provider_that_is_down_does_not_fill_the_store(start: Starting) -> Non
     through = start(anthropic_upstream="http://127.0.0.1:9")
     statuses = {through.post(asked([USER])).status_code for _ in range(3)}
     assert statuses == {502}
-    assert shape(through) == [(0, 1)]
+    assert shape(through) == []
 
 
 def test_a_client_that_gives_up_and_asks_again_is_no_other_conversation(start: Starting) -> None:

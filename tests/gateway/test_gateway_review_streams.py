@@ -136,7 +136,7 @@ def test_a_clients_own_compaction_that_is_too_long_goes_on_all_the_same(start: S
     def answer(seen: Seen) -> Answer:
         return Say(text=SUMMARY) if seen.body["messages"][-1]["content"] == question else calls_a_tool(seen)
 
-    through = start(answer, context_lengths={MODEL: 30_000})
+    through = start(answer, context_lengths={MODEL: 30_000}, joins_by_summary=True)
     messages = working(through, 3, size=1_000)
     asked = ASKED | {"max_tokens": 900}
     messages += [

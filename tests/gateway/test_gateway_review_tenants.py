@@ -1,6 +1,7 @@
 """What one tenant does never reaches another, whatever it claims and whatever it makes a provider say."""
 
 from base64 import urlsafe_b64encode
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -16,7 +17,7 @@ SECRET = b"k" * 32
 
 
 def test_a_forged_token_beside_a_key_of_ones_own_leads_to_nobodys_sessions(start: Starting) -> None:
-    through = start(numbered)
+    through = start(numbered, trusts_tokens=True)
     answer = ask(through, [USER], x_api_key="", authorization=f"Bearer {token('ann', expires=1)}")
     listed = [USER, answer, {"role": "user", "content": "x"}]
     ask(through, listed, x_api_key="sk-evil", authorization=f"Bearer {token('ann', expires=2)}")
@@ -27,7 +28,7 @@ def test_a_forged_token_beside_a_key_of_ones_own_leads_to_nobodys_sessions(start
 def test_a_forged_token_beside_a_token_of_ones_own_leads_to_nobodys_sessions(
     start: Starting, forged_first: bool
 ) -> None:
-    through = start(numbered)
+    through = start(numbered, trusts_tokens=True)
     answer = ask(through, [USER], x_api_key="", authorization=f"Bearer {token('ann', expires=1)}")
     tokens = [f"Bearer {token('ann', expires=2)}", "Bearer sk-evil"]
     listed = [USER, answer, {"role": "user", "content": "x"}]
@@ -36,7 +37,7 @@ def test_a_forged_token_beside_a_token_of_ones_own_leads_to_nobodys_sessions(
         json={"model": MODEL, "max_tokens": 9, "system": "s", "messages": listed},
         headers=[("authorization", each) for each in (tokens if forged_first else tokens[::-1])],
     )
-    assert len({each.about.source for each in through.store.sessions()}) == 2
+    assert shape(through) == [(1, 2)], "the provider refuses two, and nothing is kept of it"
 
 
 def test_one_key_under_two_names_is_one_tenant() -> None:
@@ -44,17 +45,37 @@ def test_one_key_under_two_names_is_one_tenant() -> None:
     assert tenant_of(both, secret=SECRET) == tenant_of({"x-api-key": "sk"}, secret=SECRET)
 
 
-def bearer(**claims: Any) -> dict[str, str]:
-    told = urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip("=")
-    return {"authorization": f"Bearer e30.{told}.c2ln"}
+def bearer(alg: Any = "RS256", signature: Any = "c2ln", **claims: Any) -> dict[str, str]:
+    head, told = (
+        urlsafe_b64encode(msgspec.json.encode(each)).decode().rstrip("=") for each in ({"alg": alg}, claims)
+    )
+    return {"authorization": f"Bearer {head}.{told}.{signature}"}
+
+
+@pytest.mark.parametrize("trusts_tokens", [False, True])
+@pytest.mark.parametrize(
+    "forged", [{"alg": "none"}, {"alg": "None"}, {"signature": ""}, {"alg": ""}], ids=str
+)
+def test_an_unsigned_token_enters_nobodys_tenant(forged: dict[str, str], trusts_tokens: bool) -> None:
+    own = tenant_of(bearer(sub="ann"), secret=SECRET, trusts_tokens=trusts_tokens)
+    assert tenant_of(bearer(sub="ann", **forged), secret=SECRET, trusts_tokens=trusts_tokens) != own
+
+
+def test_a_forged_token_enters_nobodys_tenant_though_the_provider_checks_nothing(start: Starting) -> None:
+    through = start(numbered)
+    answer = ask(through, [USER], x_api_key="", authorization=f"Bearer {token('ann', expires=1)}")
+    listed = [USER, answer, {"role": "user", "content": "x"}]
+    ask(through, listed, x_api_key="", authorization=f"Bearer {token('ann', expires=2)}")
+    assert shape(through) == [(1, 4), (1, 2)], "another token is another tenant, whatever it claims"
 
 
 def test_two_members_of_one_workspace_are_two_tenants() -> None:
     space = {"https://api.openai.com/auth": {"chatgpt_account_id": "space"}}
-    ann, bob = (tenant_of(bearer(sub=name, **space), secret=SECRET) for name in ("ann", "bob"))
+    tenant = partial(tenant_of, secret=SECRET, trusts_tokens=True)
+    ann, bob = (tenant(bearer(sub=name, **space)) for name in ("ann", "bob"))
     assert ann != bob
-    assert ann == tenant_of(bearer(sub="ann", exp=9, **space), secret=SECRET), "refreshed"
-    assert ann != tenant_of(bearer(sub="ann"), secret=SECRET), "another account of hers"
+    assert ann == tenant(bearer(sub="ann", exp=9, **space)), "refreshed"
+    assert ann != tenant(bearer(sub="ann")), "another account of hers"
 
 
 def refusing(said: str, *, status: int = 400, kind: str = "invalid_request_error") -> Any:

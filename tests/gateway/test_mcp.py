@@ -1,7 +1,9 @@
 """Recall over the Model Context Protocol: the official client, a real process, a real store."""
 
 import asyncio
+import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from lowwater import Lowwater
+from lowwater.gateway.options import project_at, source_of
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.values.settings import CompressionSettings, Settings
 
@@ -48,8 +51,10 @@ def asking(path: Path, *calls: tuple[str, dict[str, Any]], options: tuple[str, .
 
     async def asked() -> list[str]:
         arguments = ["-m", "lowwater", "mcp", "--store", f"sqlite:///{path}", *options]
+        # The client passes on few variables by itself, and not where the package is.
+        server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
         async with (
-            stdio_client(StdioServerParameters(command=sys.executable, args=arguments)) as (read, write),
+            stdio_client(server) as (read, write),
             ClientSession(read, write) as session,
         ):
             await session.initialize()
@@ -69,6 +74,7 @@ def test_a_client_searches_and_expands_what_was_compacted(kept: Path) -> None:
         ("lowwater_sessions", {}),
         ("lowwater_search", {"query": "marker-3"}),
         ("lowwater_expand", {"handle": "lw:9", "lines": [1, 1]}),
+        options=("--source", "gateway:bbbb"),
     )
     assert tools == "lowwater_expand,lowwater_search,lowwater_sessions"
     assert sessions.splitlines()[0].startswith("work · claude-opus-4-5 · 25 messages, 1 compaction")
@@ -89,9 +95,50 @@ def test_a_session_that_is_not_named_is_not_there(kept: Path) -> None:
     assert "There is no session 'work'" in other
 
 
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ((), "mine"),
+        (("--project", "PROJECT"), "theirs"),
+        (("--tenant", "team"), "the team's"),
+        (("--tenant", "teams"), ""),
+        (("--session", "of the team"), ""),
+    ],
+    ids=["where it is started", "another project", "another tenant", "no such tenant", "a session outside"],
+)
+def test_it_sees_only_the_tenant_and_the_project_it_was_started_for(
+    tmp_path: Path, options: tuple[str, ...], seen: str
+) -> None:
+    here, elsewhere = project_at(Path.cwd()), tmp_path / "elsewhere"
+    sources = {
+        "mine": source_of("me", here),
+        "theirs": source_of("me", project_at(elsewhere)),
+        "before projects": source_of("me"),
+        "the team's": source_of("team"),
+        "of the library": "cli",
+    }
+    path = tmp_path / "sessions.db"
+    with closing(SqliteStore(path)) as store:
+        library = Lowwater(model="claude-opus-4-5", store=store)
+        for text, source in sources.items():
+            library.session(f"session {text}", source=source).take_in(
+                [{"role": "user", "content": f"the secret is {text}"}]
+            )
+    given = tuple(str(elsewhere) if each == "PROJECT" else each for each in options)
+    calls = [("lowwater_search", {"query": "secret", "session": f"session {text}"}) for text in sources]
+    _, listed, *found = asking(path, ("lowwater_sessions", {}), *calls, options=given)
+    assert [text for text in sources if f"session {text} " in listed] == ([seen] if seen else [])
+    assert [text for text, said in zip(sources, found, strict=True) if f"is {text}" in said] == (
+        [seen] if seen else []
+    )
+
+
 def test_bad_arguments_are_answered_by_a_sentence(kept: Path) -> None:
     _, unknown, odd = asking(
-        kept, ("lowwater_expand", {"handle": "lw:999"}), ("lowwater_expand", {"handle": "what"})
+        kept,
+        ("lowwater_expand", {"handle": "lw:999"}),
+        ("lowwater_expand", {"handle": "what"}),
+        options=("--source", "gateway:bbbb"),
     )
     assert "999" in unknown
     assert "Traceback" not in unknown + odd

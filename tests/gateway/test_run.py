@@ -1,6 +1,7 @@
 """`lowwater run`: the client finds the gateway, the gateway finds the provider, and the bill comes at the end."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from lowwater.gateway.clients import started, upstream_in
+from lowwater.gateway.options import project_at, source_of
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Provider
 
@@ -43,15 +45,17 @@ def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) 
         )
         assert [seen.path for seen in provider.requests] == ["/v1/messages"] * 3
     assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("asked http://127.0.0.1:")
+    (capability,) = re.findall(r"asked http://127\.0\.0\.1:[0-9]+/(lw-[\w-]{32})\n", done.stdout)
+    assert capability not in done.stderr
     assert "3 calls for $" in done.stderr
     assert "Traceback" not in done.stderr
     store = SqliteStore(path)
     (session,) = store.sessions()
-    assert (session.turns, session.about.source) == (3, "gateway:me")
+    assert (session.turns, session.about.source) == (3, source_of("me", project_at(Path.cwd())))
     first = store.messages(session.name, 1, 2, version=session.version)[0].message
     assert first.text == "--policy go", "the client's own arguments are its own"
     store.close()
+    assert not any(capability.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 
 ONCE = """

@@ -6,21 +6,20 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lowwater.cli.bill import print_bill
-from lowwater.cli.serve import Marks, Recall, Summaries
+from lowwater.cli.serve import ContinueBySummary, Marks, Recall, Summaries
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, started, upstream_in, written
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import OWN_TENANT, Options, new_capability, project_at
 from lowwater.ports import Store
 from lowwater.values.settings import Resolved
-
-_TENANT = "me"
 
 
 @with_settings
@@ -34,13 +33,15 @@ def run(
     marks: Marks = "client",
     recall: Recall = False,
     summaries_on_client_key: Summaries = False,
+    continue_by_summary: ContinueBySummary = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on standard error.")] = False,
     settings: Resolved,
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill when it ends.
 
-    The client learns the gateway's URL from variables (ANTHROPIC_BASE_URL,
-    OPENAI_BASE_URL), arguments (codex) or settings (opencode). Where those
+    The client alone is told the gateway's URL, which holds a random word that
+    opens it: by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL), arguments
+    (codex) or settings (opencode). Where those
     variables were set before, the gateway goes there. The exit code is the
     client's.
 
@@ -55,7 +56,10 @@ def run(
         anthropic_upstream=upstream.anthropic,
         openai_upstream=upstream.openai,
         settings=settings.settings,
-        tenant=_TENANT,
+        tenant=OWN_TENANT,
+        project=project_at(Path.cwd()),
+        capability=new_capability(),
+        joins_by_summary=continue_by_summary,
         marks=marks,
         recall=recall,
         summaries=summaries_on_client_key,
@@ -80,7 +84,7 @@ def _run_behind(command: list[str], options: Options, store: Store) -> int:
         ) from None
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
     with served(Gateway(options, store)) as url:
-        client = started(command, url, os.environ)
+        client = started(command, f"{url}/{options.capability}", os.environ)
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             return subprocess.run(  # noqa: S603 - what the user asked for

@@ -15,7 +15,7 @@ from lowwater.cli.kept_words import printable
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadSetting
-from lowwater.gateway.options import ANTHROPIC, OPENAI, Options
+from lowwater.gateway.options import ANTHROPIC, OPENAI, Options, is_loopback
 from lowwater.values.settings import Resolved
 
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
@@ -31,6 +31,13 @@ Marks = Annotated[
     typer.Option(help="Cache marks: the client's own, or ours too."),
 ]
 Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
+ContinueBySummary = Annotated[
+    bool,
+    typer.Option(
+        "--continue-by-summary",
+        help="Take a list that begins with a session's summary for that session.",
+    ),
+]
 Summaries = Annotated[
     bool,
     typer.Option(
@@ -63,9 +70,32 @@ def serve(
         bool,
         typer.Option(
             "--require-key",
-            help=f"Refuse requests without a credential, and, if {ACCESS_KEYS} names some, without one of them in x-lowwater-key.",
+            help="Refuse requests without a credential of their own.",
         ),
     ] = False,
+    open_to_all: Annotated[
+        bool,
+        typer.Option(
+            "--open-to-all",
+            help=f"Listen where other machines can reach it although {ACCESS_KEYS} names no keys.",
+        ),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A Host to answer to beside this machine's own; may be repeated."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="An Origin whose pages may send requests; may be repeated."),
+    ] = None,
+    trust_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--trust-tokens",
+            help="Tell tenants by the accounts that tokens name: something in front must check signatures.",
+        ),
+    ] = False,
+    continue_by_summary: ContinueBySummary = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="Requests under way at once.")] = 512,
     quiet_log: Annotated[
@@ -79,14 +109,23 @@ def serve(
     """Run the gateway: point a client's base URL at it, and its conversations are compacted when that pays.
 
     Requests with nothing to compact go through byte for byte. Every message
-    is kept in the store; keys go through and are neither kept nor logged.
-    `/healthz` and `/metrics` are for operators.
+    is kept in the store once the provider took it; keys go through and are
+    neither kept nor logged. If LOWWATER_GATEWAY_KEYS names keys, every request
+    must bring one as x-lowwater-key; only this machine's own addresses need
+    none. `/healthz` and `/metrics` are for operators.
 
     lowwater serve
     ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude
     OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
-    lowwater serve --store postgresql://… --require-key     any number of replicas
+    LOWWATER_GATEWAY_KEYS=one,two lowwater serve --host 0.0.0.0
+    lowwater serve --store postgresql://…      any number of replicas
     """
+    access_keys = _access_keys()
+    if not access_keys and not open_to_all and not is_loopback(host):
+        raise BadSetting(
+            f"{host} can be reached by other machines, and {ACCESS_KEYS} names no keys: set it to one or several, separated by "
+            "commas, which clients send as x-lowwater-key; or say --open-to-all"
+        )
     options = Options(
         anthropic_upstream=anthropic_upstream or ANTHROPIC,
         openai_upstream=openai_upstream or OPENAI,
@@ -97,7 +136,11 @@ def serve(
         summaries=summaries_on_client_key,
         summary_model=settings.settings.compression.summary_model or "",
         require_key=require_key,
-        access_keys=_access_keys() if require_key else (),
+        access_keys=access_keys,
+        hosts=tuple(each.strip().lower() for each in allow_host or ()),
+        origins=tuple(each.strip().lower().rstrip("/") for each in allow_origin or ()),
+        trusts_tokens=trust_tokens,
+        joins_by_summary=continue_by_summary,
         most_bytes=max_body * 1024 * 1024,
         most_requests=max_requests,
     )

@@ -6,10 +6,12 @@ from lowwater.decide.outcome import after_switch
 from lowwater.economics.belief import Belief
 from lowwater.economics.rent import Meter
 from lowwater.engine.ladder import Standing
+from lowwater.engine.note import with_note
 from lowwater.engine.rewinding import rewind
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State, Totals
 from lowwater.values.entries import ModelChanged
+from lowwater.values.ledger import Ledger
 from lowwater.values.model import Model
 from lowwater.values.situation import Past
 
@@ -29,6 +31,33 @@ def switch(state: State, route: Route, model: Model, *, prior: float, at: float)
         growths=0,
         past=after_switch(state.past),
         binds_thinking=state.binds_thinking or model.binds_thinking,
+    )
+
+
+def forked(fresh: State, parent: State, *, upto: int, at: float) -> State:
+    """Return a session that leaves another behind the first `upto` entries of its ledger.
+
+    What was learned of the model and its cache goes along; what the other said, bought and paid since then does not.
+    """
+    ledger = Ledger().extend(parent.ledger.entries[:upto])
+    system, count = ledger.view.system, len(ledger.messages)
+    is_same = parent.model.name == fresh.model.name
+    if ledger.view.model != fresh.model.name:
+        ledger = ledger.append(ModelChanged(at=at, model=fresh.model.name))
+    return replace(
+        fresh,
+        ledger=ledger,
+        format=parent.format,
+        assumed=parent.assumed,
+        calibration=parent.calibration if is_same else fresh.calibration,
+        growth=parent.growth if is_same else 0.0,
+        growths=parent.growths if is_same else 0,
+        belief=parent.belief,
+        called_at=parent.called_at,
+        gaps=parent.gaps,
+        noted=parent.noted and with_note(system) == system,
+        binds_thinking=parent.binds_thinking or fresh.binds_thinking,
+        unbound=parent.unbound if parent.unbound is not None and parent.unbound <= count else None,
     )
 
 

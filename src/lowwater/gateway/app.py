@@ -29,6 +29,7 @@ from lowwater.gateway.sessions import Sessions
 from lowwater.gateway.tenants import tenant_of
 from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
+from lowwater.gateway.web_pages import Entered, enter, refuse_unless_opened, refuse_web_pages
 from lowwater.ports import Clock, Store
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.betas import betas_of_body
@@ -54,6 +55,8 @@ class _Sent(Struct, frozen=True, kw_only=True):
     """The whole body of a refusal; None if it is an answer."""
     before: tuple[bytes, ...]
     """What was read of the answer already."""
+    is_broken: bool
+    """Whether the stream begins with a refusal."""
 
 
 class Gateway:
@@ -101,11 +104,13 @@ class Gateway:
                 return
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        entered = enter(scope, self._options.capability)
+        scope = entered.scope
         line = Line(method=scope["method"], path=scope["path"], began=time.perf_counter())
         answering = Answering(receive, send, line)
         self._under_way += 1
         try:
-            await self._admitted(scope, answering, line)
+            await self._admitted(entered, answering, line)
         except Gone:
             line.outcome = "client gone"
         except Refused as refused:
@@ -122,9 +127,11 @@ class Gateway:
             self._metrics.request(line)
             write_line(line)
 
-    async def _admitted(self, scope: Scope, answering: Answering, line: Line) -> None:
+    async def _admitted(self, entered: Entered, answering: Answering, line: Line) -> None:
+        scope = entered.scope
         headers = by_name(list(scope["headers"]))
         answering.anthropic = is_anthropic(scope["path"], headers)
+        refuse_web_pages(scope, headers, self._options)
         if scope["path"] == "/healthz" and scope["method"] in {"GET", "HEAD"}:
             await answering.plain(*await self._health())
             return
@@ -135,6 +142,7 @@ class Gateway:
         if scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
             await answering.plain(200, b'{"gateway":"lowwater"}')
             return
+        refuse_unless_opened(entered)
         refuse_unless_admitted(headers, self._options, under_way=self._under_way)
         came = await read_request(
             scope, answering.receive, most_bytes=self._options.most_bytes, seconds=self._options.body_seconds
@@ -156,7 +164,12 @@ class Gateway:
 
     async def _conversation(self, came: Came, asked: Asked, answering: Answering, line: Line) -> None:
         place = Place(
-            tenant=tenant_of(came.headers, secret=self._secret, fixed=self._options.tenant),
+            tenant=tenant_of(
+                came.headers,
+                secret=self._secret,
+                fixed=self._options.tenant,
+                trusts_tokens=self._options.trusts_tokens,
+            ),
             base_url=self._upstreams.base_url(came.path, came.headers),
         )
         base_url = place.base_url
@@ -172,16 +185,13 @@ class Gateway:
         line.session, line.changed = turn.session.name, turn.is_changed
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
         ask = partial(self._ask, came, base_url)
-        try:
-            sent = await self._sent(turn, ask, answering, line)
-        except (Gone, aiohttp.ClientError, OSError):
-            await self._refused(turn, line)
-            raise
+        sent = await self._sent(turn, ask, answering, line)
         if sent.said is not None:
-            await self._refused(sent.turn, line)
             await relay_read(sent.response, sent.said, answering)
             return
         turn = sent.turn
+        if not sent.is_broken:
+            await self._accepted(turn, line)
         parking = self._parking.begin(
             turn.session, credential_in(came.headers, format=asked.format, base_url=base_url)
         )
@@ -207,7 +217,7 @@ class Gateway:
         for is_last in (False, True):
             response = await answering.unless_gone(ask(turn.body))
             opening = Opening()
-            said = await answering.unless_gone(peeked(response)) if response.status >= 400 else None
+            said = await answering.unless_gone(peeked(response)) if response.status >= 300 else None
             if said is None:
                 opening = await answering.unless_gone(opening_of(response, turn.asked.format))
             told = said if said is not None else opening.broken.encode()
@@ -216,7 +226,13 @@ class Gateway:
                 break
             response.close()
             turn = again
-        return _Sent(turn=turn, response=response, said=said, before=opening.chunks)
+        return _Sent(
+            turn=turn,
+            response=response,
+            said=said,
+            before=opening.chunks,
+            is_broken=bool(opening.broken),
+        )
 
     def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
         recall = partial(self._in_thread, self._turns.recalled, turn)
@@ -263,12 +279,15 @@ class Gateway:
         except LowwaterError:
             return None
 
-    async def _refused(self, turn: Turn, line: Line) -> None:
-        """Note that there was no answer, so that a client that asks once more is no other conversation."""
+    async def _accepted(self, turn: Turn, line: Line) -> None:
+        """Keep what the client sent: before the provider's answer begins, nothing of a request is stored."""
         try:
-            await asyncio.wait_for(self._in_thread(self._turns.refused, turn), _RECORD_SECONDS)
+            await asyncio.wait_for(self._in_thread(self._turns.accepted, turn), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - the answer is paid for, and its client gets it
+            line.outcome = f"defect: {type(error).__name__}"
+            _log.error("a defect in the gateway: %s", where(error))
 
     async def _record(
         self,

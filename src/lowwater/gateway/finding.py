@@ -83,8 +83,9 @@ def named(hint: str) -> bytes:
 class Finding:
     """Finds sessions in the store that all replicas share."""
 
-    def __init__(self, trails: Trails) -> None:
+    def __init__(self, trails: Trails, *, joins_by_summary: bool = False) -> None:
         self._trails = trails
+        self._joins_by_summary = joins_by_summary
 
     def find(self, sought: Sought) -> Match | None:
         """Return the session that shares the longest beginning with the list; None if none does."""
@@ -110,8 +111,11 @@ class Finding:
         return None
 
     def _compacted(self, sought: Sought, match: Match) -> Match | None:
-        """Return the session whose client has compacted the middle of its list, if it tells no name and what left has a summary in it."""
-        if sought.hint or not sought.lines:
+        """Return the session whose client has compacted the middle of its list, if it tells no name and what left has a summary in it.
+
+        Anybody may quote a summary: only where the operator says so.
+        """
+        if not self._joins_by_summary or sought.hint or not sought.lines:
             return None
         apart = [beside(line) for line in sought.lines]
         found = [each for each in self._trails.follow(sought.tenant, apart) if each.newest]
@@ -119,24 +123,28 @@ class Finding:
         return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
 
     def _continued(self, sought: Sought) -> Match | None:
-        """Return the session whose client has compacted its list: that begins with what the session was told in summary."""
+        """Return the session whose client has compacted its list: that begins with what the session was told in summary.
+
+        Anybody may quote a summary, so that it leads only to a session of the same name; to one that its client did not name
+        only where the operator says so, and then only from a client that names none either.
+        """
         if not sought.lines:
             return None
         lines = Counter(
-            (not _is_apart(found, sought), found.session)
+            found.session
             for found in self._trails.follow(sought.tenant, sought.lines)
             # A client may go on for a while before it uses the summary; one that tells a name is believed.
-            if found.newest or (_is_named(sought) and found.hint == sought.noted)
+            if (_is_named(sought) and found.hint == sought.noted)
+            or (found.newest and self._may_continue(found, sought))
         )
-        best = max(
-            (each for each in lines if lines[each] >= _LINES),
-            default=None,
-            key=lambda each: (each[0], lines[each]),
-        )
-        if best is None:
-            return None
-        # A summary that was carried over into a conversation of another name does not end the one it is of.
-        return Match(session=best[1], kind="same" if best[0] else "fork", length=0)
+        session, count = max(lines.items(), default=("", 0), key=lambda each: (each[1], each[0]))
+        return Match(session=session, kind="same", length=0) if count >= _LINES else None
+
+    def _may_continue(self, found: Followed, sought: Sought) -> bool:
+        hint = found.hint.partition(" ")[2]
+        if _is_named(sought):
+            return hint == sought.hint
+        return self._joins_by_summary and not _is_apart(found, sought)
 
     def leave(self, sought: Sought, session: str, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""

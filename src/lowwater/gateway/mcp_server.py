@@ -1,6 +1,6 @@
 """Recall for clients that speak the Model Context Protocol: the tools of the gateway, over the same store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -27,12 +27,15 @@ Opener = Callable[[Store, str], Session]
 
 
 def server_over(
-    store: Store, *, open_session: Opener, session: str = "", source: str = "", version: str = ""
+    store: Store, *, open_session: Opener, sources: Collection[str], session: str = "", version: str = ""
 ) -> MCPServer[Any]:
-    """Return a server over a store, for one session, or for all of one source; it only reads."""
+    """Return a server over the sessions of some sources in a store, or over one of them; it only reads.
+
+    A source names a tenant, and a project of it: `source_of`.
+    """
     server: MCPServer[Any] = MCPServer(NAME, instructions=_INSTRUCTIONS, version=version, log_level="ERROR")
     described = {tool["name"]: tool["description"] for tool in anthropic_tools()}
-    among = _Among(store, open_session=open_session, session=session, source=source)
+    among = _Among(store, open_session=open_session, session=session, sources=sources)
 
     @server.tool(name=SEARCH, description=described[SEARCH])
     def search(
@@ -63,18 +66,18 @@ def server_over(
 class _Among:
     """The sessions that a client may look into."""
 
-    def __init__(self, store: Store, *, open_session: Opener, session: str, source: str) -> None:
+    def __init__(self, store: Store, *, open_session: Opener, session: str, sources: Collection[str]) -> None:
         self._store = store
         self._open_session = open_session
         self._session = session
-        self._source = source
+        self._sources = frozenset(sources)
 
     def listed(self) -> list[Listed]:
         """Return them, the one used last first."""
         return [
             each
             for each in self._store.sessions()
-            if self._session in {"", each.name} and self._source in {"", each.about.source}
+            if self._session in {"", each.name} and each.about.source in self._sources
         ]
 
     def answer(self, name: str, tool: str, arguments: dict[str, object]) -> str:

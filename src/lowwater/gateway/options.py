@@ -1,5 +1,9 @@
 """How a gateway is run."""
 
+import secrets
+from hashlib import blake2b
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -10,6 +14,9 @@ from lowwater.values.settings import Settings
 ANTHROPIC = "https://api.anthropic.com"
 OPENAI = "https://api.openai.com"
 PORT = 4141
+OWN_TENANT = "me"
+"""The tenant of everything that `lowwater run` starts."""
+SOURCE = "gateway"
 
 Marking = Literal["client", "auto"]
 
@@ -37,6 +44,18 @@ class Options(Struct, frozen=True, kw_only=True):
     """Whether a request without a credential is refused here."""
     access_keys: tuple[str, ...] = ()
     """If there are any, one of them has to come in the header `x-lowwater-key`, which goes no further."""
+    capability: str = ""
+    """If it is set, only paths that begin with it lead to a provider; it is never logged, stored or forwarded."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that the gateway answers to beside loopback ones, in lower case and without a port."""
+    origins: tuple[str, ...] = ()
+    """Origins of web pages that may send requests beside its own, in lower case: `https://app.example.com`."""
+    trusts_tokens: bool = False
+    """Whether a token counts by the account that it names: only where somebody in front of the gateway checks signatures."""
+    joins_by_summary: bool = False
+    """Whether a list that begins with a session's summary goes on with that session although its client names none."""
+    project: str = ""
+    """What the sessions are told apart by within a tenant, for `lowwater mcp`; empty for none."""
     most_bytes: int = 64 * 1024 * 1024
     """The largest request body."""
     most_requests: int = 512
@@ -57,3 +76,33 @@ class Options(Struct, frozen=True, kw_only=True):
                 raise BadSetting(
                     f"{name.replace('_', '-')}: {url!r} is no URL: it must begin with http:// or https://"
                 )
+
+
+def new_capability() -> str:
+    """Return a random word for a private URL, written such that redaction knows it wherever somebody prints the URL."""
+    return f"lw-{secrets.token_urlsafe(24)}"
+
+
+def source_of(tenant: str, project: str = "") -> str:
+    """Return the source under which a tenant's sessions are kept; those of a project are told apart within it."""
+    return f"{SOURCE}:{tenant}:{project}" if project else f"{SOURCE}:{tenant}"
+
+
+def project_at(folder: Path) -> str:
+    """Return what the project around a folder is called: its name and a few characters of its path."""
+    here = folder.resolve()
+    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    return f"{root.name}-{blake2b(str(root).encode(errors='replace'), digest_size=4).hexdigest()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address is this machine, as no name server can claim for another."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

@@ -8,8 +8,10 @@ from lowwater.values.message import Format
 _TYPES = {
     400: ("invalid_request_error", "invalid_request_error"),
     401: ("authentication_error", "invalid_request_error"),
+    403: ("permission_error", "permission_error"),
     408: ("timeout_error", "timeout"),
     413: ("request_too_large", "invalid_request_error"),
+    415: ("invalid_request_error", "invalid_request_error"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
     500: ("api_error", "server_error"),
     502: ("api_error", "server_error"),

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from lowwater.gateway.finding import Finding, Match, Sought
 from lowwater.gateway.lending import summarizers_of
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import Options, source_of
 from lowwater.gateway.remembering import chain_of
 from lowwater.ingest.likeness import likeness
-from lowwater.ingest.reconcile import branch_of
+from lowwater.ingest.reconcile import branch_of, numbers_in, position_before
 from lowwater.ports import Clock, Sink, Store
 from lowwater.values.ledger import Ledger
 from lowwater.values.settings import Settings
@@ -23,11 +23,12 @@ from lowwater.wiring.library import Lowwater
 from lowwater.wiring.lineage import new_name
 from lowwater.wiring.session import Session
 
-SOURCE = "gateway"
 _Key = tuple[str, str, str]
 """Tenant, model and URL."""
 _MODELS = 1_000
 """Models of tenants kept ready: a client may name as many as it likes."""
+_BRANCHES = 8
+"""Branches of a session in which it is looked for where another left it."""
 
 
 class Belongs(Struct, frozen=True, kw_only=True):
@@ -49,21 +50,24 @@ class Sessions:
         self._sinks = sinks
         self._clock = clock or SystemClock()
         self._settings = with_hygiene(options.settings)
-        self._finding = Finding(store)
+        self._finding = Finding(store, joins_by_summary=options.joins_by_summary)
         self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = Lock()
 
     def session_for(self, sought: Sought, *, model: str, base_url: str) -> Belongs:
-        """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none."""
+        """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none.
+
+        Nothing of a new one is kept before something happens to it.
+        """
         key = (sought.tenant, model, base_url)
         match = self._found(sought, key)
-        is_begun = match is None or match.kind != "same"
-        name = self._begun(match, sought) if match is None or is_begun else match.session
-        session = self._opened(name, key, source=_source(sought) if is_begun else "")
+        if match is None or match.kind != "same":
+            return Belongs(session=self._begun(match, sought, key), is_begun=True)
+        session = self._refreshed(match.session, key)
         if session.route.model != model or session.route.base_url != base_url:
             session.use(model, base_url=base_url)
-        return Belongs(session=session, is_begun=is_begun)
+        return Belongs(session=session, is_begun=False)
 
     def known(self, sought: Sought, *, model: str, base_url: str) -> Session | None:
         """Return the session that has the beginning of a list and goes on with it, as all replicas left it; None if none has."""
@@ -90,7 +94,8 @@ class Sessions:
         match = self._finding.find(sought)
         if match is None or match.kind != "back":
             return match
-        holds = _holds(self._refreshed(match.session, key).ledger, sought.keys[: match.length])
+        ledger = self._refreshed(match.session, key).ledger
+        holds = _holds(ledger, branch_of(ledger), sought.keys[: match.length])
         return replace(match, kind="same" if holds else "fork")
 
     def _refreshed(self, name: str, key: _Key) -> Session:
@@ -99,22 +104,33 @@ class Sessions:
         session.refresh()
         return session
 
-    def _begun(self, match: Match | None, sought: Sought) -> str:
-        """Return the name of a new session; one that left another has all that the other had until then, and more."""
+    def _begun(self, match: Match | None, sought: Sought, key: _Key) -> Session:
+        """Return a new session; one that left another has what the other had until then, and nothing that came later."""
         # Long enough that two replicas never draw the same: a name decides whose session it is.
-        name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
-        if match is not None:
-            self._store.copy(match.session, name, About(source=_source(sought), parent=match.session))
-        return name
+        session = self._opened(f"{new_name(self._clock.now())}{secrets.token_hex(8)}", key)
+        if match is None:
+            session.begin(About(source=self._source(sought)))
+            return session
+        parent = self._refreshed(match.session, key)
+        session.begin(
+            About(source=self._source(sought), parent=match.session),
+            parent=parent,
+            upto=_left_at(parent.ledger, sought.keys[: match.length]),
+        )
+        return session
 
-    def _opened(self, name: str, key: _Key, *, source: str = "") -> Session:
+    def _source(self, sought: Sought) -> str:
+        """Return the source of a client's sessions: its tenant, by the operator's name if there is one, and the project."""
+        return source_of(self._options.tenant or sought.tenant[:8], self._options.project)
+
+    def _opened(self, name: str, key: _Key) -> Session:
         with self._lock:
             session = self._open.get(name)
             if session is not None:
                 self._open.move_to_end(name)
                 return session
         library = self._library(key)
-        session = library.session(name, source=source)
+        session = library.session(name, as_left=True)
         library.release(name)
         with self._lock:
             session = self._open.setdefault(name, session)
@@ -155,15 +171,24 @@ def with_hygiene(settings: Settings) -> Settings:
     return replace(settings, compression=compression)
 
 
-def _holds(ledger: Ledger, keys: Sequence[bytes]) -> bool:
-    """Return whether a session goes on from a list with these keys, and did not take it back."""
-    numbers = branch_of(ledger)[: len(keys)]
-    if len(numbers) < len(keys):
+def _holds(ledger: Ledger, numbers: Sequence[int], keys: Sequence[bytes]) -> bool:
+    """Return whether the messages with these numbers begin with a list that has these keys."""
+    numbers = numbers[: len(keys)]
+    if not keys or len(numbers) < len(keys):
         return False
     # At once: where they lie elsewhere, each look is a journey.
     came = ledger.messages[: numbers[-1]]
     return chain_of([likeness(came[number - 1].message) for number in numbers])[-1] == keys[-1]
 
 
-def _source(sought: Sought) -> str:
-    return f"{SOURCE}:{sought.tenant[:8]}"
+def _left_at(ledger: Ledger, keys: Sequence[bytes]) -> int:
+    """Return how many entries a ledger had when it held no more than a list with these keys; 0 if it is not found there.
+
+    It is looked for in the branch that is in effect, and in the newest of those that were taken back.
+    """
+    rewinds = [saved for saved in ledger.saved if saved.kind == "rewound"][-_BRANCHES:]
+    for view in (ledger.view, *(ledger.view_before(saved) for saved in reversed(rewinds))):
+        numbers = numbers_in(view)
+        if _holds(ledger, numbers, keys):
+            return position_before(ledger, numbers[len(keys) - 1] + 1)
+    return 0

@@ -15,22 +15,26 @@ ACCESS = "x-lowwater-key"
 
 _ONE = re.compile(r"[A-Za-z0-9_.=-]+")
 """How one token is written; a header that came twice is no token."""
+_UNSIGNED = frozenset({"", "none"})
 _OPENAI_CLAIM = "https://api.openai.com/auth"
 
 
-def tenant_of(headers: Mapping[str, str], *, secret: bytes, fixed: str = "") -> str:
-    """Return the tenant of a request: the operator's name for all, or a keyed hash of who the credential says it is.
+def tenant_of(
+    headers: Mapping[str, str], *, secret: bytes, fixed: str = "", trusts_tokens: bool = False
+) -> str:
+    """Return the tenant of a request: the operator's name for all, or a keyed hash of the whole credential.
 
-    A token that carries its account (a JSON Web Token) counts by that, so that a refreshed one is the same tenant. Nobody
-    checks its signature here: a forged one reaches the provider, which refuses it, and nothing is answered from here. Of
-    several credentials nobody here knows which the provider goes by, so that all of them together are one tenant.
+    Nobody checks signatures here, and a provider of one's own may check nothing at all: what a token claims is believed only
+    where `trusts_tokens` says that somebody in front of the gateway has checked it. Then a JSON Web Token counts by its account,
+    so that a refreshed one is the same tenant; one that bears no signature never does. Of several credentials nobody here knows
+    which the provider goes by, so that all of them together are one tenant.
     """
     if fixed:
         return fixed
     credentials = _credentials(headers)
     if not credentials:
         return NOBODY
-    told = "\0\0".join(_account_in(each) or each for each in credentials)
+    told = "\0\0".join((trusts_tokens and _account_in(each)) or each for each in credentials)
     return blake2b(told.encode(), key=secret[:64], digest_size=12).hexdigest()
 
 
@@ -56,20 +60,25 @@ def is_admitted(headers: Mapping[str, str], access_keys: tuple[str, ...]) -> boo
 
 
 def _account_in(token: str) -> str:
-    """Return who a JSON Web Token was issued to and by whom; empty if it is none or does not say."""
+    """Return who a signed JSON Web Token was issued to and by whom; empty if it is none or does not say."""
     pieces = token.split(".")
     if len(pieces) != 3 or not _ONE.fullmatch(token):
         return ""
     try:
-        padded = pieces[1] + "=" * (-len(pieces[1]) % 4)
-        claims: dict[str, Any] = msgspec.json.decode(urlsafe_b64decode(padded), type=dict[str, Any])
+        head, claims = (_decoded(piece) for piece in pieces[:2])
     except (ValueError, msgspec.MsgspecError, RecursionError):
+        return ""
+    if not pieces[2] or _text(head.get("alg")).lower() in _UNSIGNED:
         return ""
     # A workspace has many members, and a person may be in several: only both together are one tenant.
     person, account = _text(claims.get("sub")), _openai_account(claims)
     if not person and not account:
         return ""
     return f"account\0{claims.get('iss', '')}\0{account}\0{person}"
+
+
+def _decoded(piece: str) -> dict[str, Any]:
+    return msgspec.json.decode(urlsafe_b64decode(piece + "=" * (-len(piece) % 4)), type=dict[str, Any])
 
 
 def _openai_account(claims: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
 """One request's turn in the core: found, prepared, and after the answer recorded; blocking, for a worker thread."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,6 +64,22 @@ class ReadAlready(Brought, frozen=True, kw_only=True):
         )
 
 
+class Pending:
+    """What a request brings to its session: kept once its provider accepts it, and only once."""
+
+    def __init__(self, keep: Callable[[], None]) -> None:
+        self._keep = keep
+        self._lock = Lock()
+        self.is_kept = False
+
+    def keep(self) -> None:
+        """Keep it, unless it was; what fails may be tried again."""
+        with self._lock:
+            if not self.is_kept:
+                self._keep()
+                self.is_kept = True
+
+
 class Turn(Struct, frozen=True, kw_only=True):
     """A request on its way: what leaves, and where its answer belongs."""
 
@@ -70,6 +88,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     session: Session
     request: PreparedRequest
     body: bytes
+    pending: Pending
     is_begun: bool = False
     """Whether the session is a new one."""
     unasked: bytes = b""
@@ -104,13 +123,14 @@ class Turns:
         brought = ReadAlready(asked=asked, read=tuple(read))
         unasked = _unasked(read)
         if unasked:
-            session.bring(replace(brought, read=tuple(unasked)))
             request = session.shown(brought)
+            body = outgoing(asked, request, marking=self._options.marks)
+            pending = Pending(partial(session.bring, replace(brought, read=tuple(unasked))))
         else:
-            request = session.take_turn(brought)
-        body = outgoing(asked, request, marking=self._options.marks)
-        if not unasked:
-            session.sent_as(body)
+            offered = session.offer_turn(brought)
+            request = offered.request
+            body = outgoing(asked, request, marking=self._options.marks)
+            pending = Pending(partial(session.accept_turn, offered, body=body))
         self._note(sought, request)
         return Turn(
             asked=asked,
@@ -118,6 +138,7 @@ class Turns:
             session=session,
             request=request,
             body=body,
+            pending=pending,
             is_begun=belongs.is_begun,
             asks_apart=not unasked and not asked.tools and asks_for_summary(read[-1].message),
             unasked=keys_of(unasked)[-1] if unasked else b"",
@@ -139,13 +160,17 @@ class Turns:
             return None
         session.learn_context_length(tokens)
         read, _ = self._read(asked, turn.sought.tenant)
-        request = session.take_turn(ReadAlready(asked=asked, read=tuple(read)))
-        body = outgoing(asked, request, marking=self._options.marks)
+        offered = session.offer_turn(ReadAlready(asked=asked, read=tuple(read)))
+        body = outgoing(asked, offered.request, marking=self._options.marks)
         if body == turn.body:
             return None
-        session.sent_as(body)
-        self._note(turn.sought, request)
-        return replace(turn, request=request, body=body)
+        self._note(turn.sought, offered.request)
+        pending = Pending(partial(session.accept_turn, offered, body=body))
+        return replace(turn, request=offered.request, body=body, pending=pending)
+
+    def accepted(self, turn: Turn) -> None:
+        """Keep what the client sent, now that its provider has begun to answer."""
+        turn.pending.keep()
 
     def counted(self, asked: Asked, place: Place) -> bytes:
         """Return the body by which to count: what would really be sent."""
@@ -159,7 +184,13 @@ class Turns:
         return outgoing(asked, request, marking="client")
 
     def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
-        """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it."""
+        """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it.
+
+        Of a request that its provider did not accept nothing is kept.
+        """
+        if answer is None and not turn.pending.is_kept:
+            return
+        turn.pending.keep()
         further: list[bytes] = []
         if answer is None and _is_first(turn):
             further.append(unanswered(turn.sought.keys[-1]))
@@ -179,11 +210,6 @@ class Turns:
         self._sessions.leave(turn.sought, turn.session, *further)
         if answer is not None and turn.asks_apart:
             self._sessions.leave_summary(turn.sought, lines_of(message.text))
-
-    def refused(self, turn: Turn) -> None:
-        """Note that a conversation's first request got no answer: the same list again is the same conversation."""
-        if _is_first(turn):
-            self._sessions.leave(turn.sought, turn.session, unanswered(turn.sought.keys[-1]))
 
     def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
         """Return what a model's recall calls bring back."""

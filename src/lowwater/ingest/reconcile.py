@@ -44,7 +44,7 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
     known = _alike((numbered.message for numbered in _numbered(ledger, branch)), messages)
     if known == len(branch):
         return Reconciled(new=tuple(messages[known:]), known=known)
-    position = _position_before(ledger, branch[known])
+    position = position_before(ledger, branch[known])
     gone = branch[known:]
     if _undoes_compaction(ledger, position) and _stand_at_the_end(ledger, gone):
         return Reconciled(new=tuple(messages[known:]), known=known, taken_back=tuple(gone))
@@ -60,8 +60,13 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
 
 def branch_of(ledger: Ledger) -> list[int]:
     """Return the numbers of the messages that are in effect, in order: all but those a rewind discarded."""
+    return numbers_in(ledger.view)
+
+
+def numbers_in(view: View) -> list[int]:
+    """Return the numbers of the messages that a view shows or stands for, in order."""
     numbers: list[int] = []
-    for item in ledger.view.items:
+    for item in view.items:
         if isinstance(item, Summary):
             for span in item.sources:
                 numbers.extend(range(span.first, span.last + 1))
@@ -86,6 +91,20 @@ def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> lis
         for message, size in zip(reconciled.new, tokens, strict=True)
     ]
     return entries
+
+
+def position_before(ledger: Ledger, number: int) -> int:
+    """Return the ledger position at which the message `number` had not come yet."""
+    saved, entries = ledger.saved, ledger.entries
+    after = bisect_left(saved, number, key=lambda each: each.messages)
+    start, count = (saved[after - 1].position, saved[after - 1].messages) if after else (0, 0)
+    end = saved[after].position if after < len(saved) else len(entries)
+    for position, entry in enumerate(entries[start:end], start=start):
+        if isinstance(entry, Appended):
+            count += len(entry.messages)
+            if count >= number:
+                return position
+    return end
 
 
 def _undoes_compaction(ledger: Ledger, position: int) -> bool:
@@ -126,17 +145,3 @@ def _numbered(ledger: Ledger, numbers: Sequence[int]) -> Iterable[Numbered]:
         wanted = numbers[start : start + _AT_ONCE]
         looked_at = ledger.messages[wanted[0] - 1 : wanted[-1]]
         yield from (looked_at[number - wanted[0]] for number in wanted)
-
-
-def _position_before(ledger: Ledger, number: int) -> int:
-    """Return the ledger position at which the message `number` had not come yet."""
-    saved, entries = ledger.saved, ledger.entries
-    after = bisect_left(saved, number, key=lambda each: each.messages)
-    start, count = (saved[after - 1].position, saved[after - 1].messages) if after else (0, 0)
-    end = saved[after].position if after < len(saved) else len(entries)
-    for position, entry in enumerate(entries[start:end], start=start):
-        if isinstance(entry, Appended):
-            count += len(entry.messages)
-            if count >= number:
-                return position
-    return end

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from lowwater.engine.state import State
 from lowwater.errors import DeletedSession, StaleLedger
-from lowwater.wiring.home import Home, Step
+from lowwater.values.stored import About
+from lowwater.wiring.home import Home, Known, Step
 from lowwater.wiring.lineage import child_of, continued_by, ended
 
 T = TypeVar("T")
@@ -77,6 +78,13 @@ class Kept:
                 self._set(state)
             while (child := continued_by(self.home)) is not None:
                 self._move(child)
+
+    def begin(self, state: State, about: About) -> None:
+        """Begin with a state that is not stored yet; it is with the first change."""
+        with self._lock:
+            assert not self.home.known.version, "it was begun before"
+            self.home.known = Known(about=about)
+            self._set(state)
 
     def split(self, child: str, at: float) -> None:
         """End the session where it is kept, and go on in a child that has all of it."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import is_
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.assemble.legal import mend
@@ -13,7 +14,7 @@ from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
 from lowwater.engine.intake import append, take_in, told
-from lowwater.engine.restart import reset, switch
+from lowwater.engine.restart import forked, reset, switch
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import Route, State
@@ -23,6 +24,7 @@ from lowwater.values.decision import Decision
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
+from lowwater.values.stored import About
 from lowwater.values.summaries import Riding
 from lowwater.values.usage import Usage
 from lowwater.wire.context_limit import context_length_in
@@ -40,9 +42,17 @@ from lowwater.wiring.outside import Outside
 from lowwater.wiring.recording import Recording
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
-from lowwater.wiring.turns import Turns
+from lowwater.wiring.turns import Offer, Turns
 
 _log = logging.getLogger("lowwater")
+
+
+class OfferedTurn(Struct, frozen=True, kw_only=True):
+    """A client's request worked out for sending; nothing of it is kept before it is accepted."""
+
+    brought: Brought
+    offer: Offer
+    request: PreparedRequest
 
 
 class Session(LookingBack):
@@ -157,13 +167,40 @@ class Session(LookingBack):
         )
         return self._request(await self._turns.atake(brought.turn), brought)
 
-    def take_turn(self, brought: Brought) -> PreparedRequest:
-        """Do what `prepare` does, for a program that has read the client's request already; no summarizer is waited for.
+    def offer_turn(self, brought: Brought) -> OfferedTurn:
+        """Work out what `prepare` would, for a program that has read the client's request already, and keep nothing of it.
 
-        A summary that would be bought now has to be parked first; until then the view stays as it is, or is made to fit
-        without a model.
+        No summarizer is waited for: a summary that would be bought now has to be parked first; until then the view stays as it
+        is, or is made to fit without a model.
         """
-        return self._request(self._turns.take_at_once(brought.turn), brought)
+        offer = self._turns.offer(brought.turn)
+        prepared = offer.result
+        request = handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
+        return OfferedTurn(brought=brought, offer=offer, request=request)
+
+    def accept_turn(self, offered: OfferedTurn, *, body: bytes) -> None:
+        """Keep a turn that was offered, now that its provider takes it; `body` is what was sent.
+
+        Where the session has changed since, the client's messages are kept and what the turn compacted is not.
+        """
+        call, brought, state = offered.offer.result.state.call, offered.brought, offered.offer.result.state
+
+        def taken(state: State) -> State:
+            return replace(take_in(state, brought.incoming(state), self._setup, self._at()), call=call)
+
+        is_next = self._turns.accept(offered.offer, taken)
+        sent = LastSent(request=offered.request, model=state.route.model, ledger=state.ledger, body=body)
+        self._last_sent = sent if is_next else None
+
+    def begin(self, about: About, *, parent: "Session | None" = None, upto: int = 0) -> None:
+        """Tell what a session is that has not been kept yet: it is kept by what happens to it first.
+
+        One that leaves another has the first `upto` entries of its ledger, and nothing of what happened there later.
+        """
+        state = self._kept.state
+        if parent is not None and upto:
+            state = forked(state, parent._kept.state, upto=upto, at=self._at())  # one of its own kind
+        self._kept.begin(state, about)
 
     def shown(self, brought: Brought) -> PreparedRequest:
         """Return the request as it would be sent if nothing were compacted for it; nothing is decided and nothing kept."""
@@ -174,11 +211,6 @@ class Session(LookingBack):
             return handed_out(then, messages, brought, self._setup, session=self._opened_as)
 
         return self._kept.read(taken)
-
-    def sent_as(self, body: bytes) -> None:
-        """Tell in which bytes the request that was prepared last was sent: a summary may be asked for by extending them."""
-        if self._last_sent is not None:
-            self._last_sent = replace(self._last_sent, body=body)
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""

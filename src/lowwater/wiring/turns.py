@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.assemble.legal import mend
@@ -37,9 +38,17 @@ from lowwater.wiring.outside import Outside
 _log = logging.getLogger("lowwater")
 
 T = TypeVar("T", Prepared, Acted)
+R = TypeVar("R")
 Turn = Callable[[State, Setup, float], Steps[T]]
 
 _ATTEMPTS = 3
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """A turn that was worked out on a state and is not kept yet."""
+
+    seen: State
+    result: Prepared
 
 
 class Turns:
@@ -68,17 +77,26 @@ class Turns:
         with self._lock:
             return self._driver().drive(self._steps(turn, self._setup), summarizers)
 
-    def take_at_once(self, turn: Turn[T]) -> T:
-        """Take a turn without asking anybody: one that would have to is taken as if nothing were to be bought.
+    def offer(self, turn: Turn[Prepared]) -> Offer:
+        """Work a turn out without keeping it, and without asking anybody: one that would have to buys nothing.
 
         What fits no longer is made to fit all the same, without a model.
         """
         with self._lock:
             try:
-                return _at_once(self._driver(), self._steps(turn, self._setup))
+                return _at_once(self._driver(), self._offered(turn, self._setup))
             except _Asks:
                 patient = replace(self._setup, rungs=0, policy=policy_named("never"))
-                return _at_once(self._driver(), self._steps(turn, patient))
+                return _at_once(self._driver(), self._offered(turn, patient))
+
+    def accept(self, offer: Offer, otherwise: Callable[[State], State]) -> bool:
+        """Keep a turn that was offered, and tell whether it is still what follows; `otherwise` is kept if it is not."""
+        is_next = self._kept.swap(offer.seen, _step(offer.result))
+        if is_next:
+            self._told(offer.result)
+        else:
+            self._kept.change(otherwise)
+        return is_next
 
     async def atake(self, turn: Turn[T]) -> T:
         """Take a turn without blocking the event loop; one that is cancelled may have been kept, and if so whole."""
@@ -125,6 +143,16 @@ class Turns:
             yield Perform(call=self._split)
         return told
 
+    def _offered(self, turn: Turn[Prepared], setup: Setup) -> Steps[Offer]:
+        """Run the turn on the state as it is; what was replaced in the store meanwhile is read again, once."""
+        try:
+            seen = self._kept.state
+            return Offer(seen=seen, result=(yield from self._run(turn, seen, setup, announced=False)))
+        except StaleLedger:
+            self._kept.refresh()
+            seen = self._kept.state
+            return Offer(seen=seen, result=(yield from self._run(turn, seen, setup, announced=True)))
+
     def _last(self, turn: Turn[T], spent: int | None) -> T:
         """Run the turn while everybody in this process waits; nobody is asked, so that it waits for nobody."""
         with self._kept.held():
@@ -165,10 +193,10 @@ class _Asks(Exception):
     """A turn has to ask somebody."""
 
 
-def _at_once(driver: Driver, steps: Steps[T]) -> T:
-    """Drive a turn to its end, or raise _Asks before anything is kept."""
+def _at_once(driver: Driver, steps: Steps[R]) -> R:
+    """Drive steps to their end, or raise _Asks."""
 
-    def checked() -> Steps[T]:
+    def checked() -> Steps[R]:
         try:
             effect = next(steps)
             while True:
@@ -176,7 +204,7 @@ def _at_once(driver: Driver, steps: Steps[T]) -> T:
                     raise _Asks
                 effect = steps.send((yield effect))
         except StopIteration as done:
-            result: T = done.value
+            result: R = done.value
             return result
 
     return driver.drive(checked(), ())

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from lowwater.values.secrets.found import Found
 from lowwater.values.secrets.names import STEMS, announces, head_before
-from lowwater.values.secrets.strength import is_blank, is_chosen, is_random
+from lowwater.values.secrets.strength import is_blank, is_chosen, is_encoded, is_phrase, is_random, is_worded
 
 _LONGEST = 1_024
 """Characters within which a quoted value ends; longer ones are documents."""
 _SHORTEST = 6
+_DRAWN = 8
+"""Letters of a drawn password that has no digit."""
 _SEPARATED = (
     r"""(?:\\*["'`\]]){0,3}[ \t]{0,8}"""
     r"""(?::[ ]{0,2}(?:str|string)(?:[ ]?\|[ ]?none)?[ ]?=(?!=)|:=|=>|={1,3}|:(?![:/])|>|(?<![ \t])(?=[ ]))[ \t]{0,4}"""
@@ -92,9 +94,15 @@ def assignments_in(text: str, lowered: str) -> Iterator[Found]:
 
 def is_kept_secret(kind: str, value: str) -> bool:
     """Tell whether a quoted value that was assigned to such a name looks like a secret."""
-    if len(value) < _SHORTEST or any(map(str.isspace, value)) or is_blank(value):
+    if len(value) < _SHORTEST or is_blank(value):
         return False
-    return is_chosen(value) if kind == "password" else is_random(value)
+    if any(map(str.isspace, value)):
+        return kind == "password" and is_phrase(value)
+    return _is_password(value) if kind == "password" else is_random(value)
+
+
+def _is_password(value: str) -> bool:
+    return is_chosen(value) or is_worded(value) or (len(value) >= _DRAWN and is_encoded(value))
 
 
 class _Value(NamedTuple):
@@ -134,7 +142,7 @@ def _is_told(place: _Place, value: str) -> bool:
     """Tell whether a value that does not look random is a secret by where it stands."""
     if place.is_tight and place.name.isupper():
         return _is_variable(place.kind, value)
-    if place.kind != "password" or not is_chosen(value):
+    if place.kind != "password" or not _is_password(value):
         return False
     if place.is_flag or place.is_tag:
         return True
@@ -148,5 +156,7 @@ def _is_told(place: _Place, value: str) -> bool:
 def _is_variable(kind: str, value: str) -> bool:
     """Tell whether a variable of the environment is a secret; its name is in capitals, so it is no keyword of a call."""
     if kind == "password":
-        return is_chosen(value) or _PLAIN_WORD.fullmatch(value) is not None
+        return _is_password(value) or _PLAIN_WORD.fullmatch(value) is not None
+    if kind == "secret" and is_worded(value):
+        return True
     return len(value) >= _SHORTEST + 2 and is_chosen(value) and not value.isdigit()

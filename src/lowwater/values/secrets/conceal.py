@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from lowwater.values.secrets.assignments import assignments_in
 from lowwater.values.secrets.blocks import blocks_in
+from lowwater.values.secrets.commands import commands_in, cookies_in, encoded_in
 from lowwater.values.secrets.found import Found
-from lowwater.values.secrets.headers import addresses_in, headers_in
+from lowwater.values.secrets.headers import addresses_in, headers_in, key_headers_in
 from lowwater.values.secrets.keys import keys_in
 
 _MARK = "[redacted: "
@@ -41,6 +42,10 @@ def secrets_in(text: str) -> list[Found]:
         *keys_in(text),
         *addresses_in(text),
         *headers_in(text, lowered),
+        *key_headers_in(text, lowered),
+        *commands_in(text, lowered),
+        *cookies_in(text, lowered),
+        *encoded_in(text, lowered),
         *assignments_in(text, lowered),
     ]
     return list(_joined(every)) if every else []

@@ -3,12 +3,17 @@
 import re
 from collections.abc import Iterator
 
+from lowwater.values.secrets.commands import is_encoded_pair
 from lowwater.values.secrets.found import Found
-from lowwater.values.secrets.strength import is_blank, is_encoded, is_mixed, is_random
+from lowwater.values.secrets.strength import is_blank, is_chosen, is_encoded, is_mixed, is_random
 
 _BEARER = re.compile(r"bearer[ ]{1,3}")
 _AUTHORIZATION = re.compile(
     r"""authorization(?<![a-z]authorization)(?:\\*["'\]]){0,3}[ \t]{0,4}[:=,][ \t]{0,4}(?:\\*["'`])?(?P<scheme>basic|token|apikey|key)?[ ]{0,3}"""
+)
+_KEY_HEADER = re.compile(
+    r"""-(?:key|token)(?:(?<=api-key)|(?<=x-auth-token)|(?<=access-token)|(?<=private-token)|(?<=vault-token)|(?<=gitlab-token))"""
+    r"""(?:\\*["'\]]){0,3}[ \t]{0,4}:[ \t]{0,4}(?:\\*["'`])?"""
 )
 _CREDENTIAL = re.compile(r"[A-Za-z0-9._~+/=-]{8,}+")
 _SIGNATURE = re.compile(r"sig=(?<=[?&;]sig=)(?P<secret>[A-Za-z0-9%+/=_-]{30,}+)")
@@ -30,6 +35,14 @@ def headers_in(text: str, lowered: str) -> Iterator[Found]:
         value = _CREDENTIAL.match(text, match.end())
         if value and not is_blank(value[0]) and _authorizes(match["scheme"] or "", value[0]):
             yield Found(value.start(), value.end(), "credentials")
+
+
+def key_headers_in(text: str, lowered: str) -> Iterator[Found]:
+    """Yield what stands in headers that hold nothing but keys, whatever it looks like."""
+    for match in _KEY_HEADER.finditer(lowered):
+        value = _CREDENTIAL.match(text, match.end())
+        if value and len(value[0]) >= _SHORTEST and not is_blank(value[0]) and is_chosen(value[0]):
+            yield Found(value.start(), value.end(), "key")
 
 
 def addresses_in(text: str) -> Iterator[Found]:
@@ -56,5 +69,5 @@ def _bears(value: str) -> bool:
 
 def _authorizes(scheme: str, value: str) -> bool:
     if scheme == "basic":
-        return is_encoded(value)
+        return is_encoded(value) or is_encoded_pair(value)
     return _bears(value)

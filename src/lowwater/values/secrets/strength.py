@@ -17,6 +17,16 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}={0,2}")
 _LETTER = re.compile(r"[A-Za-z]")
 _DIGIT = re.compile(r"[0-9]")
 _SYMBOL = re.compile(r"[!@#^&*+=?~$%]")
+_DASHED = re.compile(r"[a-z]{3,}(?:-[a-z]{3,}){1,7}")
+_JOINED = re.compile(r"[a-z]{12,40}")
+_PHRASE = re.compile(r"[a-z]{3,12}(?: [a-z]{3,12}){3,9}")
+_ABOUT_PASSWORDS = re.compile(
+    r"pass|pwd|secret|user|login|input|field|form|text|token|auth|label|error|invalid|valid|enter|type|string|value|config|"
+    r"setting|default|encrypt|hash|bcrypt|argon|plain|clear|empty|random|generat|prompt|vault|manager|store|name|admin|host|"
+    r"database|reset|forgot|confirm|change|current|hidden|strong|weak|test|the|and|for|key|env|file|icon|button|credential|"
+    r"base|reader|provider|required|optional|unknown|missing|true|false|null"
+)
+"""Words in the names and texts of programs that deal with passwords; a password of words hardly has one of them."""
 _NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+")
 _LONG = 20
 _READ = 400
@@ -52,6 +62,20 @@ def is_chosen(value: str) -> bool:
     return _DIGIT.search(judged) is not None or (
         _SYMBOL.search(judged) is not None and _LETTER.search(judged) is not None
     )
+
+
+def is_worded(value: str) -> bool:
+    """Tell whether a value looks like a password made of words: some in a row, or one that is too long to be a name."""
+    judged = value[:_READ]
+    if _ABOUT_PASSWORDS.search(judged.lower()) is not None:
+        return False
+    return _DASHED.fullmatch(judged) is not None or _JOINED.fullmatch(judged) is not None
+
+
+def is_phrase(value: str) -> bool:
+    """Tell whether a value looks like a passphrase: four words or more, and no sentence about one."""
+    judged = value[:_READ]
+    return _PHRASE.fullmatch(judged) is not None and _ABOUT_PASSWORDS.search(judged) is None
 
 
 def is_encoded(value: str) -> bool:
