@@ -15,7 +15,7 @@ from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.admission import refuse_unless_admitted, refuse_unless_operator
 from lowwater.gateway.answering import Answering
-from lowwater.gateway.asked import FORMATS, Asked, read_asked
+from lowwater.gateway.asked import FORMATS, Asked, is_utf8, read_asked
 from lowwater.gateway.conversing import Ask, Conversing, Record
 from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, by_name, read_request
 from lowwater.gateway.lending import Parking, credential_in
@@ -23,6 +23,7 @@ from lowwater.gateway.logs import Line, where, write_line
 from lowwater.gateway.metrics import METRICS, Metrics
 from lowwater.gateway.opening import Opening, opening_of
 from lowwater.gateway.options import Options
+from lowwater.gateway.recalling import RecallCall
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
 from lowwater.gateway.sessions import Sessions
@@ -43,6 +44,9 @@ _STORE_SECONDS = 20.0
 """How long a request may wait for the store; the client's own list goes on then."""
 _RECORD_SECONDS = 10.0
 """How long the end of an answer may wait for the store."""
+
+
+_NOT_RECALLED = "The conversation's history cannot be read at the moment. Go on without it."
 
 
 class _Sent(Struct, frozen=True, kw_only=True):
@@ -142,7 +146,7 @@ class Gateway:
         line.request_bytes = len(came.body)
         if came.method == "POST" and came.path in FORMATS:
             asked = read_asked(came.path, came.body, came.headers)
-            if asked is not None:
+            if isinstance(asked, Asked):
                 await self._conversation(came, asked, answering, line)
                 return
         await self._untouched(came, answering)
@@ -162,7 +166,7 @@ class Gateway:
         base_url = place.base_url
         line.model, line.tenant, line.streams = asked.model, place.tenant[:8], asked.streams
         if asked.counts_only:
-            await self._counting(came, asked, place, answering)
+            await self._counting(came, asked, place, answering, line)
             return
         turn = await self._begun(asked, place, line)
         line.prepared = time.perf_counter() - line.began
@@ -219,10 +223,18 @@ class Gateway:
         return _Sent(turn=turn, response=response, said=said, before=opening.chunks)
 
     def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
-        recall = partial(self._in_thread, self._turns.recalled, turn)
+        recall = partial(self._recalled, turn)
         return Conversing(
             answering, format=turn.asked.format, body=turn.body, ask=ask, recall=recall, record=record
         )
+
+    async def _recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+        """Return what a model's recall calls bring back; where the store cannot be read the model is told, and goes on."""
+        try:
+            return await asyncio.wait_for(self._in_thread(self._turns.recalled, turn, calls), _STORE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost for what it asked
+            _log.error("a recall that failed: %s", where(error))
+            return [_NOT_RECALLED] * len(calls)
 
     async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
         """Return the turn; None if the request has to go on as it came.
@@ -237,16 +249,28 @@ class Gateway:
             line.outcome = f"passed on: {type(error).__name__}"
             return None
         except Exception as error:  # noqa: BLE001 - a defect here must not cost a client its answer
-            line.outcome = f"defect: {type(error).__name__}"
-            _log.error("a defect in the gateway: %s", where(error))
-        if self._turns.is_compacted(asked, place):
+            _defect(error, line)
+        if await self._is_compacted(asked, place, line):
             raise Refused(503, "this gateway cannot go on with it at the moment", retry_after=2)
         return None
 
-    async def _counting(self, came: Came, asked: Asked, place: Place, answering: Answering) -> None:
+    async def _is_compacted(self, asked: Asked, place: Place, line: Line) -> bool:
+        try:
+            return await self._in_thread(self._turns.is_compacted, asked, place)
+        except Exception as error:  # noqa: BLE001 - what cannot be read was never compacted
+            _defect(error, line)
+            return False
+
+    async def _counting(
+        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line
+    ) -> None:
         try:
             body = await self._in_thread(self._turns.counted, asked, place)
-        except LowwaterError:
+        except LowwaterError as error:
+            line.outcome = f"passed on: {type(error).__name__}"
+            body = asked.body
+        except Exception as error:  # noqa: BLE001 - the provider may count what we cannot
+            _defect(error, line)
             body = asked.body
         response = await answering.unless_gone(
             self._upstreams.send(came.method, place.base_url, came.target, forwarded(came.raw_headers), body)
@@ -262,6 +286,9 @@ class Gateway:
             return await self._in_thread(self._turns.again, turn, said.decode(errors="replace"))
         except LowwaterError:
             return None
+        except Exception as error:  # noqa: BLE001 - the client gets the provider's refusal
+            _defect(error, line)
+            return None
 
     async def _refused(self, turn: Turn, line: Line) -> None:
         """Note that there was no answer, so that a client that asks once more is no other conversation."""
@@ -269,6 +296,8 @@ class Gateway:
             await asyncio.wait_for(self._in_thread(self._turns.refused, turn), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - what the provider said is passed on all the same
+            _defect(error, line)
 
     async def _record(
         self,
@@ -282,10 +311,14 @@ class Gateway:
 
         Where there is none (None), the client may have gone, and nothing is waited for.
         """
+        if answer is not None and not is_utf8(answer):
+            line.outcome, answer = "not recorded: not UTF-8", None
         try:
             await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer, others), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - the answer is paid for, and its client gets it
+            _defect(error, line)
         if answer is not None:
             await self._parking.waited(parking)
 
@@ -298,3 +331,9 @@ class Gateway:
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+def _defect(error: Exception, line: Line) -> None:
+    """Note a defect of our own that the client need not suffer from."""
+    line.outcome = f"defect: {type(error).__name__}"
+    _log.error("a defect in the gateway: %s", where(error))

@@ -3,9 +3,8 @@
 import aiohttp
 from msgspec import Struct
 
-from lowwater.gateway.relaying import EVENTS
+from lowwater.gateway.relaying import EVENTS, Watched
 from lowwater.values.message import Format
-from lowwater.wire.streams import stream_for
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -20,7 +19,7 @@ async def opening_of(response: aiohttp.ClientResponse, format: Format) -> Openin
     """Read a stream until something of the answer comes, where a refusal may still come instead; no other is waited for."""
     if format != "openai_responses" or response.content_type != EVENTS:
         return Opening()
-    stream, chunks = stream_for(format), []
+    stream, chunks = Watched(format), []
     try:
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
