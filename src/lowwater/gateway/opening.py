@@ -3,7 +3,7 @@
 import aiohttp
 from msgspec import Struct
 
-from lowwater.gateway.relaying import EVENTS, Watched
+from lowwater.gateway.relaying import EVENTS, Watched, received
 from lowwater.values.message import Format
 
 
@@ -21,11 +21,16 @@ async def opening_of(response: aiohttp.ClientResponse, format: Format) -> Openin
         return Opening()
     stream, chunks = Watched(format), []
     try:
-        async for chunk in response.content.iter_any():
+        async for chunk in received(response):
             chunks.append(chunk)
             stream.feed(chunk)
             if stream.has_begun or stream.is_done or stream.broken:
                 break
+    except (aiohttp.ClientError, OSError):
+        # What has come is passed on, and the same error is met again behind it.
+        if not chunks:
+            response.close()
+            raise
     except BaseException:
         response.close()
         raise

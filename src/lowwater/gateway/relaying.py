@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableSequence, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -110,7 +110,7 @@ async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: A
 
 async def _copied(response: aiohttp.ClientResponse, send: Send) -> None:
     await start(send, response)
-    async for chunk in response.content.iter_any():
+    async for chunk in received(response):
         await piece(send, chunk, more=True)
     await piece(send, b"", more=False)
 
@@ -162,8 +162,27 @@ async def chunks_of(response: aiohttp.ClientResponse, before: Sequence[bytes]) -
     """Yield what was read of a stream, and what comes behind it."""
     for chunk in before:
         yield chunk
-    async for chunk in response.content.iter_any():
+    async for chunk in received(response):
         yield chunk
+
+
+async def received(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a response's body as it comes; if its provider dies, all that came until then comes before the error."""
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError):
+        if left := _left_in(response.content):
+            yield left
+        raise
+
+
+def _left_in(content: aiohttp.StreamReader) -> bytes:
+    """Take what was received and not asked for yet: aiohttp raises a provider's death at once, and keeps that to itself."""
+    kept: MutableSequence[bytes] = getattr(content, "_buffer", [])
+    left = b"".join(kept)[getattr(content, "_buffer_offset", 0) :]
+    kept.clear()
+    return left
 
 
 class Close(Protocol):

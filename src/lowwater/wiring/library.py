@@ -14,7 +14,7 @@ from lowwater.observe.sinks import LogSink
 from lowwater.ports import Clock, MemoryHook, Sink, Store
 from lowwater.values.settings import FallbackProvider, Settings
 from lowwater.wiring.clock import SystemClock
-from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.wiring.counting import CheckedTokenizer, counter_for, framing_for
 from lowwater.wiring.lineage import new_name
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.plugins import mechanisms_of, policy_of
@@ -60,7 +60,8 @@ class Lowwater:
         summarizers = summarizers_for(summarizer, chosen)
         if not deadline > 0:
             raise BadSetting(f"a deadline of {deadline} seconds makes no sense: it must be above 0")
-        registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
+        registry, framing = load_registry(), framing_for(model)
+        tokenizer = CheckedTokenizer(counter_for(model))
         self._route = routes[0]
         self._setup = Setup(
             chain=registry.chain(model, (route.model for route in routes[1:])),

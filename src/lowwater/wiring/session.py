@@ -152,6 +152,11 @@ class Session(LookingBack):
 
         return self._kept.read(taken)
 
+    def foreseen(self, brought: Brought) -> PreparedRequest:
+        """Return the request that `take_turn` would return, compacted if it would be; nothing is kept and nobody is told."""
+        prepared = self._turns.foresee(brought.turn)
+        return handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
+
     def sent_as(self, body: bytes) -> None:
         """Tell in which bytes the request that was prepared last was sent: a summary may be asked for by extending them."""
         if self._last_sent is not None:
