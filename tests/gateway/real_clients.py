@@ -38,7 +38,9 @@ class Client(ABC):
         """Set it up for a gateway as the guide tells, with the gateway's own key if it wants one."""
 
     def behind_run(self, url: str) -> dict[str, str]:
-        """Return the variables that say where it would go by itself, for `lowwater run`."""
+        """Return the variables that say where it would go by itself, for `lowwater run`; nothing if no URL is given."""
+        if not url:
+            return {}
         return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
 
     def ask(self, question: str, *, goes_on: bool = False) -> str:
@@ -50,8 +52,12 @@ class Client(ABC):
     ) -> str:
         """Ask through `lowwater run` with a provider at `url`, and return what both print."""
         command = [sys.executable, "-m", "lowwater", "run", "--store", store, *options, "--"]
+        # The gateway is the one under test, wherever that lies.
+        ours = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         return self._run(
-            [*command, *self.asks(question, goes_on=goes_on)], self.env | self.behind_run(url), both=True
+            [*command, *self.asks(question, goes_on=goes_on)],
+            self.env | ours | self.behind_run(url),
+            both=True,
         )
 
     def _run(self, command: list[str], env: dict[str, str], *, both: bool = False) -> str:

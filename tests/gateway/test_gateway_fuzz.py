@@ -14,6 +14,7 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
 from lowwater.store.memory import MemoryStore
 from lowwater.testing.provider import Provider
+from tests.gateway.canned import canned
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -73,6 +74,10 @@ ODD = [
     b"\xff\xfe",
     b"",
     b"null",
+    b'{"model":"claude-opus-4-5","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":"\xff"}}]}]}',
+    b'{"model":"claude-opus-4-5","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"data":"\xff"}}]}]}',
+    b'{"model":"gpt-5.5","input":[{"type":"novelty","value":"\xed\xa0\x80"}]}',
+    b'{"model":"claude-opus-4-5","max_tokens":9223372036854775808,"messages":[{"role":"user","content":"a"}]}',
     b'{"model":"claude-opus-4-5","max_tokens":1e400,"messages":[{"role":"user","content":"a"}]}',
 ]
 
@@ -108,3 +113,27 @@ def test_no_body_makes_the_gateway_fail(url: str, path: str, body: bytes) -> Non
 @pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
 def test_odd_bodies_do_not_either(url: str, path: str, body: bytes) -> None:
     check(url, path, body)
+
+
+@pytest.mark.parametrize("tokens", [2**63, 10**19, -1], ids=["2**63", "10**19", "below zero"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_an_answer_arrives_whatever_its_usage_says(tokens: int, stream: bool) -> None:
+    usage = {"input_tokens": tokens, "output_tokens": 5}
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "hi"}],
+        "usage": usage,
+    }
+    body = msgspec.json.encode(said)
+    if stream:
+        events = [{"type": "message_start", "message": said}, {"type": "message_stop"}]
+        body = b"".join(b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events)
+    with canned() as upstream:
+        upstream.body, upstream.kind = body, "text/event-stream" if stream else "application/json"
+        gateway = Gateway(Options(anthropic_upstream=upstream.url), MemoryStore())
+        with served(gateway) as url:
+            asked = {"model": "claude-opus-4-5", "max_tokens": 9, "stream": stream}
+            asked["messages"] = [{"role": "user", "content": "hello"}]
+            answer = httpx2.post(f"{url}/v1/messages", json=asked, headers={"x-api-key": "k"})
+    assert (answer.status_code, answer.content) == (200, body)

@@ -98,6 +98,12 @@ def serve(
     continue_by_summary: ContinueBySummary = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="Requests under way at once.")] = 512,
+    max_messages: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="The longest list that is worked on; a longer one goes on as it came."
+        ),
+    ] = 20_000,
     quiet_log: Annotated[
         bool,
         typer.Option(
@@ -143,6 +149,7 @@ def serve(
         joins_by_summary=continue_by_summary,
         most_bytes=max_body * 1024 * 1024,
         most_requests=max_requests,
+        most_messages=max_messages,
     )
     if not quiet_log:
         log_to_stderr()

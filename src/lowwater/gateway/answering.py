@@ -10,11 +10,17 @@ from lowwater.gateway.refusals import Refused
 
 T = TypeVar("T")
 
+_OURS = b"x-lowwater-"
+"""How our headers begin; those of a gateway behind this one are not this one's."""
+
 
 class Answering:
     """Sends one answer."""
 
-    def __init__(self, receive: Receive, send: Send, line: Line) -> None:
+    def __init__(
+        self, receive: Receive, send: Send, line: Line, *, stalled_seconds: float | None = None
+    ) -> None:
+        self._stalled_seconds = stalled_seconds
         self.receive = receive
         """Gives what comes from the client; once its body is read, only that it has gone."""
         self._watching: asyncio.Task[None] | None = None
@@ -47,10 +53,17 @@ class Answering:
         """Pass a message on to the server."""
         if message["type"] == "http.response.start":
             self._line.status = message["status"]
+            ours = self._line.headers()
+            theirs = [pair for pair in message["headers"] if not pair[0].startswith(_OURS)]
+            message = {**message, "headers": [*theirs, *ours]} if ours else message
         elif message.get("body"):
             self._line.first_byte()
             self._line.response_bytes += len(message["body"])
-        await self._send(message)
+        try:
+            async with asyncio.timeout(self._stalled_seconds):
+                await self._send(message)
+        except TimeoutError:
+            raise Gone from None
 
     async def refuse(self, refused: Refused) -> None:
         """Tell the client what is wrong; an answer that was begun is left unfinished, and the server cuts it off."""

@@ -7,22 +7,39 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import aiohttp
 from msgspec import Struct
 
 from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
-from lowwater.gateway.admission import refuse_unless_admitted, refuse_unless_operator
+from lowwater.gateway.admission import (
+    Admission,
+    refuse_unless_admitted,
+    refuse_unless_operator,
+    share_owner,
+)
 from lowwater.gateway.answering import Answering
-from lowwater.gateway.asked import FORMATS, Asked, read_asked
+from lowwater.gateway.asked import FORMATS, Asked, Unread, is_utf8, read_asked
+from lowwater.gateway.bills import Bill, Bills
 from lowwater.gateway.conversing import Ask, Conversing, Record
-from lowwater.gateway.exchange import Came, Gone, Receive, Scope, Send, by_name, read_request
+from lowwater.gateway.exchange import (
+    Came,
+    Gone,
+    Receive,
+    Scope,
+    Send,
+    by_name,
+    decompressed,
+    read_request,
+)
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
 from lowwater.gateway.metrics import METRICS, Metrics
 from lowwater.gateway.opening import Opening, opening_of
 from lowwater.gateway.options import Options
+from lowwater.gateway.recalling import RecallCall
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
 from lowwater.gateway.sessions import Sessions
@@ -34,16 +51,46 @@ from lowwater.ports import Clock, Store
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.betas import betas_of_body
 from lowwater.wire.context_limit import is_overflow
+from lowwater.wiring.counting import checked_while_counting
 
 T = TypeVar("T")
 
 _log = logging.getLogger("lowwater.gateway")
 
 _THREADS = 16
+_THREADS_EACH = 8
+"""Threads that the turns of one client may take: there are always some for others."""
+_LARGE = 256 * 1024
+"""Bytes from which on a body is taken apart beside the event loop, which it would hold up."""
 _STORE_SECONDS = 20.0
 """How long a request may wait for the store; the client's own list goes on then."""
 _RECORD_SECONDS = 10.0
 """How long the end of an answer may wait for the store."""
+
+
+_STORE_FAILED = "store"
+"""How an outcome begins where the store could not be asked."""
+_NOT_RECALLED = "The conversation's history cannot be read at the moment. Go on without it."
+
+
+class _Abandoned(Exception):
+    """Nobody waits any more for what a thread is working on."""
+
+
+class _Wanted:
+    """Whether somebody still waits for what a thread is working on."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+    def run(self, call: Callable[..., T], *arguments: object) -> T:
+        """Do some work, and stop in the middle of it once nobody waits any more."""
+        with checked_while_counting(self._check):
+            return call(*arguments)
+
+    def _check(self) -> None:
+        if self.is_over:
+            raise _Abandoned
 
 
 class _Sent(Struct, frozen=True, kw_only=True):
@@ -74,6 +121,15 @@ class Gateway:
         self._secret = store.secret()
         self._under_way = 0
         self._metrics.under_way.set_function(lambda: self._under_way)
+        self._admission = Admission(options)
+        self._metrics.held_bytes.set_function(lambda: self._admission.held_bytes)
+        self._lanes: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._bills = Bills(self._turns, self._metrics, self._in_thread)
+
+    @property
+    def header_seconds(self) -> float:
+        """How long a client may take to send the head of a request."""
+        return self._options.header_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the server's start and end."""
@@ -88,6 +144,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Let go of connections and threads; the store is the caller's."""
+        await self._bills.close()
         await self._parking.close()
         await self._upstreams.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -107,7 +164,7 @@ class Gateway:
         entered = enter(scope, self._options.capability)
         scope = entered.scope
         line = Line(method=scope["method"], path=scope["path"], began=time.perf_counter())
-        answering = Answering(receive, send, line)
+        answering = Answering(receive, send, line, stalled_seconds=self._options.stalled_seconds)
         self._under_way += 1
         try:
             await self._admitted(entered, answering, line)
@@ -143,17 +200,41 @@ class Gateway:
             await answering.plain(200, b'{"gateway":"lowwater"}')
             return
         refuse_unless_opened(entered)
-        refuse_unless_admitted(headers, self._options, under_way=self._under_way)
-        came = await read_request(
-            scope, answering.receive, most_bytes=self._options.most_bytes, seconds=self._options.body_seconds
-        )
-        line.request_bytes = len(came.body)
-        if came.method == "POST" and came.path in FORMATS:
-            asked = read_asked(came.path, came.body, came.headers)
-            if asked is not None:
-                await self._conversation(came, asked, answering, line)
-                return
-        await self._untouched(came, answering)
+        refuse_unless_admitted(headers, self._options)
+        address = (scope.get("client") or ("",))[0]
+        client = share_owner(headers, secret=self._secret, address=address)
+        with self._admission.arriving(client) as arriving:
+            came = await read_request(
+                scope,
+                answering.receive,
+                arriving,
+                most_bytes=self._options.most_bytes,
+                seconds=self._options.body_seconds,
+            )
+            line.request_bytes = len(came.body)
+            with self._admission.working(arriving):
+                asked = await self._read(came)
+                if isinstance(asked, Asked):
+                    arriving.swell(len(asked.body))
+                    await self._conversation(came, asked, client, answering, line)
+                    return
+                if asked is not None:
+                    line.did, line.why = "passed-on", asked.why
+                await self._untouched(came, answering)
+
+    async def _read(self, came: Came) -> Asked | Unread | None:
+        """Return the conversation that a request asks to go on with, or why it is passed on; None if it is none."""
+        if came.method != "POST" or came.path not in FORMATS:
+            return None
+        if len(came.body) < _LARGE and not came.coding:
+            return self._taken_apart(came)
+        return await self._in_thread(self._taken_apart, came)
+
+    def _taken_apart(self, came: Came) -> Asked | Unread:
+        plain = decompressed(came, self._options.most_bytes)
+        if plain is None:
+            return Unread(why="compressed in a way that cannot be read here")
+        return read_asked(came.path, plain, came.headers, most_messages=self._options.most_messages)
 
     async def _untouched(self, came: Came, answering: Answering) -> None:
         base_url = self._upstreams.base_url(came.path, came.headers)
@@ -162,7 +243,9 @@ class Gateway:
         )
         await relay(response, answering)
 
-    async def _conversation(self, came: Came, asked: Asked, answering: Answering, line: Line) -> None:
+    async def _conversation(
+        self, came: Came, asked: Asked, client: str, answering: Answering, line: Line
+    ) -> None:
         place = Place(
             tenant=tenant_of(
                 came.headers,
@@ -175,16 +258,20 @@ class Gateway:
         base_url = place.base_url
         line.model, line.tenant, line.streams = asked.model, place.tenant[:8], asked.streams
         if asked.counts_only:
-            await self._counting(came, asked, place, answering)
+            line.did = "counted"
+            await self._counting(came, asked, place, answering, line)
             return
-        turn = await self._begun(asked, place, line)
+        turn = await self._begun(asked, place, client, answering, line)
         line.prepared = time.perf_counter() - line.began
         if turn is None:
-            await self._untouched(came, answering)
+            line.did, line.why = "passed-on", line.outcome
+            await self._unprepared(came, asked, place, answering, line)
             return
-        line.session, line.changed = turn.session.name, turn.is_changed
+        line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
+        is_own = turn.body is asked.body
+        line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
         line.decision = turn.request.decision.because.code if turn.request.decision else ""
-        ask = partial(self._ask, came, base_url)
+        ask = partial(self._ask, came, asked, base_url)
         sent = await self._sent(turn, ask, answering, line)
         if sent.said is not None:
             await relay_read(sent.response, sent.said, answering)
@@ -206,11 +293,36 @@ class Gateway:
         finally:
             self._parking.end(parking)
 
-    async def _ask(self, came: Came, base_url: str, body: bytes) -> aiohttp.ClientResponse:
-        """Send a client's request with this body, and with the betas that it needs where it is not the client's own."""
-        betas = () if body is came.body else betas_of_body(body)
-        headers = forwarded(came.raw_headers, readable=True, betas=betas)
-        return await self._upstreams.send(came.method, base_url, came.target, headers, body)
+    async def _unprepared(
+        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line
+    ) -> None:
+        """Send a request as it came because the store could not be asked for it; what it costs is recorded later."""
+        if not line.outcome.startswith(_STORE_FAILED):
+            await self._untouched(came, answering)
+            return
+        response = await answering.unless_gone(self._ask(came, asked, place.base_url, asked.body))
+        if response.status >= 400:
+            await relay(response, answering)
+            return
+
+        async def keep(answer: bytes | None) -> None:
+            if answer is not None and is_utf8(answer):
+                self._bills.keep(Bill(answer=answer, asked=asked, place=place))
+
+        await relay_answer(response, answering, format=asked.format, record=keep)
+
+    async def _ask(self, came: Came, asked: Asked, base_url: str, body: bytes) -> aiohttp.ClientResponse:
+        """Send a client's request with this body, and with the betas that it needs where it is not the client's own.
+
+        Where it is, it leaves in the very bytes in which it came, compressed ones too.
+        """
+        is_own = body is asked.body
+        betas = () if is_own else betas_of_body(body)
+        headers = forwarded(
+            came.raw_headers, readable=True, betas=betas, is_plain=bool(came.coding) and not is_own
+        )
+        sent = came.body if is_own else body
+        return await self._upstreams.send(came.method, base_url, came.target, headers, sent)
 
     async def _sent(self, turn: Turn, ask: Ask, answering: Answering, line: Line) -> "_Sent":
         """Send a turn; if the provider says that it is too long, compact and send once more."""
@@ -235,37 +347,79 @@ class Gateway:
         )
 
     def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
-        recall = partial(self._in_thread, self._turns.recalled, turn)
+        recall = partial(self._recalled, turn)
         return Conversing(
             answering, format=turn.asked.format, body=turn.body, ask=ask, recall=recall, record=record
         )
 
-    async def _begun(self, asked: Asked, place: Place, line: Line) -> Turn | None:
+    async def _recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+        """Return what a model's recall calls bring back; where the store cannot be read the model is told, and goes on."""
+        try:
+            return await asyncio.wait_for(self._in_thread(self._turns.recalled, turn, calls), _STORE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost for what it asked
+            _log.error("a recall that failed: %s", where(error))
+            return [_NOT_RECALLED] * len(calls)
+
+    async def _begun(
+        self, asked: Asked, place: Place, client: str, answering: Answering, line: Line
+    ) -> Turn | None:
         """Return the turn; None if the request has to go on as it came.
 
         What was compacted before cannot go on as it came: it might not fit, and would cost its cache.
         """
         try:
-            return await asyncio.wait_for(self._in_thread(self._turns.begin, asked, place), _STORE_SECONDS)
+            return await answering.unless_gone(self._prepared(asked, place, client))
         except (StoreFailed, TimeoutError) as error:
-            line.outcome = f"store: {type(error).__name__}"
+            line.outcome = f"{_STORE_FAILED}: {type(error).__name__}"
+        except Gone:
+            raise
         except LowwaterError as error:
             line.outcome = f"passed on: {type(error).__name__}"
             return None
         except Exception as error:  # noqa: BLE001 - a defect here must not cost a client its answer
-            line.outcome = f"defect: {type(error).__name__}"
-            _log.error("a defect in the gateway: %s", where(error))
-        if self._turns.is_compacted(asked, place):
+            _defect(error, line)
+        if await self._is_compacted(asked, place, line):
             raise Refused(503, "this gateway cannot go on with it at the moment", retry_after=2)
         return None
 
-    async def _counting(self, came: Came, asked: Asked, place: Place, answering: Answering) -> None:
+    async def _prepared(self, asked: Asked, place: Place, client: str) -> Turn:
+        """Begin a turn in one of the client's threads; the work stops soon after nobody waits for it any more."""
+        lane = self._lanes.get(client)
+        if lane is None:
+            lane = self._lanes[client] = asyncio.Semaphore(_THREADS_EACH)
+        wanted = _Wanted()
+        async with lane:
+            await self._bills.caught_up()
+            work = asyncio.ensure_future(self._in_thread(wanted.run, self._turns.begin, asked, place))
+            try:
+                return await asyncio.wait_for(work, _STORE_SECONDS)
+            finally:
+                wanted.is_over = True
+
+    async def _is_compacted(self, asked: Asked, place: Place, line: Line) -> bool:
+        try:
+            return await self._in_thread(self._turns.is_compacted, asked, place)
+        except Exception as error:  # noqa: BLE001 - what cannot be read was never compacted
+            _defect(error, line)
+            return False
+
+    async def _counting(
+        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line
+    ) -> None:
         try:
             body = await self._in_thread(self._turns.counted, asked, place)
-        except LowwaterError:
+        except LowwaterError as error:
+            line.outcome = f"passed on: {type(error).__name__}"
             body = asked.body
+        except Exception as error:  # noqa: BLE001 - the provider may count what we cannot
+            _defect(error, line)
+            body = asked.body
+        is_own = body is asked.body
+        headers = forwarded(came.raw_headers, is_plain=bool(came.coding) and not is_own)
         response = await answering.unless_gone(
-            self._upstreams.send(came.method, place.base_url, came.target, forwarded(came.raw_headers), body)
+            self._upstreams.send(
+                came.method, place.base_url, came.target, headers, came.body if is_own else body
+            )
         )
         await relay(response, answering)
 
@@ -278,6 +432,9 @@ class Gateway:
             return await self._in_thread(self._turns.again, turn, said.decode(errors="replace"))
         except LowwaterError:
             return None
+        except Exception as error:  # noqa: BLE001 - the client gets the provider's refusal
+            _defect(error, line)
+            return None
 
     async def _accepted(self, turn: Turn, line: Line) -> None:
         """Keep what the client sent: before the provider's answer begins, nothing of a request is stored."""
@@ -285,9 +442,8 @@ class Gateway:
             await asyncio.wait_for(self._in_thread(self._turns.accepted, turn), _RECORD_SECONDS)
         except (LowwaterError, TimeoutError) as error:
             line.outcome = f"not recorded: {type(error).__name__}"
-        except Exception as error:  # noqa: BLE001 - the answer is paid for, and its client gets it
-            line.outcome = f"defect: {type(error).__name__}"
-            _log.error("a defect in the gateway: %s", where(error))
+        except Exception as error:  # noqa: BLE001 - what the provider said is passed on all the same
+            _defect(error, line)
 
     async def _record(
         self,
@@ -299,14 +455,32 @@ class Gateway:
     ) -> None:
         """Record an answer; whatever goes wrong, the client gets it. Its end waits for a summary that is being written.
 
-        Where there is none (None), the client may have gone, and nothing is waited for.
+        Where there is none (None), the client may have gone, and nothing is waited for. What the store does not take now is
+        kept until it does.
         """
-        try:
-            await asyncio.wait_for(self._in_thread(self._turns.end, turn, answer, others), _RECORD_SECONDS)
-        except (LowwaterError, TimeoutError) as error:
-            line.outcome = f"not recorded: {type(error).__name__}"
+        if answer is not None and not is_utf8(answer):
+            line.outcome, answer = "not recorded: not UTF-8", None
+        recording = asyncio.ensure_future(self._in_thread(self._turns.end, turn, answer, others))
+        bill = None
+        if answer is not None:
+            bill = Bill(answer=answer, turn=turn, others=tuple(others), asked=turn.asked)
+        await asyncio.wait({recording}, timeout=_RECORD_SECONDS)
+        if not recording.done():
+            line.outcome = "not recorded: TimeoutError"
+            if bill is not None:
+                self._bills.follow(bill, recording)
+        elif error := recording.exception():
+            self._not_recorded(error, bill, line)
         if answer is not None:
             await self._parking.waited(parking)
+
+    def _not_recorded(self, error: BaseException, bill: Bill | None, line: Line) -> None:
+        if isinstance(error, StoreFailed) and bill is not None:
+            self._bills.keep(bill)
+        if isinstance(error, LowwaterError):
+            line.outcome = f"not recorded: {type(error).__name__}"
+        elif isinstance(error, Exception):
+            _defect(error, line)
 
     async def _health(self) -> tuple[int, bytes]:
         try:
@@ -317,3 +491,9 @@ class Gateway:
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+def _defect(error: Exception, line: Line) -> None:
+    """Note a defect of our own that the client need not suffer from."""
+    line.outcome = f"defect: {type(error).__name__}"
+    _log.error("a defect in the gateway: %s", where(error))

@@ -1,12 +1,13 @@
 """A request as a client wrote it, taken apart as far as the gateway needs to know it."""
 
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from msgspec import Raw, Struct
 
-from lowwater.errors import BadInput
+from lowwater.errors import BadInput, UnreadableJson
 from lowwater.gateway.finding import GROUP
 from lowwater.values.message import Format
 from lowwater.wire.openai_responses.elsewhere import is_elsewhere
@@ -38,6 +39,8 @@ _SESSION_HEADERS = (
 """By which clients tell their conversations apart. Codex names the session of all its agents, and the thread of each."""
 _AGENT = "x-claude-code-agent-id"
 """Tells a sub-agent of Claude Code from the agent that called it, whose session it names as well."""
+_PIECE = 64 * 1024
+_NO_LIMIT = 1 << 40
 _IN_USER_ID = re.compile(r"session[_\":\s]+([0-9a-f-]{16,64})", re.IGNORECASE)
 
 
@@ -100,21 +103,39 @@ def listed_in(format: Format) -> str:
     return "input" if format == "openai_responses" else "messages"
 
 
-def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | None:
-    """Return the request, or None for one that the gateway has nothing to do with: it goes on as it came."""
+class Unread(Struct, frozen=True, kw_only=True):
+    """A request that the gateway does not take part in: it goes on as it came."""
+
+    why: str
+
+
+def read_asked(
+    path: str, body: bytes, headers: Mapping[str, str], *, most_messages: int = 0
+) -> Asked | Unread:
+    """Return the request, or why it goes on as it came; `most_messages` is the longest list that is read, 0 for any.
+
+    This is the one place where a body is checked. What it lets through is UTF-8 and JSON down to the last value, though
+    not necessarily of a shape that any provider takes.
+    """
     format = FORMATS[path]
+    if not is_utf8(body):
+        return Unread(why="not UTF-8")
     try:
         fields = read_fields(body)
         listed = fields.get(listed_in(format), b"")
-        if listed[:1] != b"[" or (format == "openai_responses" and is_elsewhere(fields)):
-            return None
+        if listed[:1] != b"[":
+            return Unread(why="no list of messages")
+        if format == "openai_responses" and is_elsewhere(fields):
+            return Unread(why="conversation kept by the provider")
         # Only the fields it wants: the list is nearly all of a body, and reading over it takes its time.
         peek = read_json(write_object({name: fields[name] for name in _PEEKED if name in fields}), _Peek)
         raws = [bytes(item) for item in read_json(listed, list[Raw])]
-    except BadInput:
-        return None
+    except BadInput as error:
+        return Unread(why="not JSON" if isinstance(error, UnreadableJson) else "odd fields")
     if not raws or not peek.model:
-        return None
+        return Unread(why="no messages" if not raws else "no model")
+    if most_messages and len(raws) > most_messages:
+        return Unread(why=f"more than {most_messages:,} messages")
     return Asked(
         path=path,
         format=format,
@@ -123,9 +144,29 @@ def read_asked(path: str, body: bytes, headers: Mapping[str, str]) -> Asked | No
         raws=raws,
         model=peek.model,
         streams=bool(peek.stream),
-        max_tokens=peek.max_completion_tokens or peek.max_tokens or peek.max_output_tokens,
+        max_tokens=_plausible(peek.max_completion_tokens or peek.max_tokens or peek.max_output_tokens),
         hint=_hint(headers, peek),
     )
+
+
+def _plausible(tokens: int | None) -> int | None:
+    """Return a limit of the answer's length; one that no model can have is the provider's to refuse, and none here."""
+    return tokens if tokens is not None and 0 <= tokens < _NO_LIMIT else None
+
+
+def is_utf8(body: bytes) -> bool:
+    """Return whether all of a body is UTF-8: what only finds the ends of strings does not look inside them."""
+    if body.isascii():
+        return True
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        # Piece by piece, which is a third of the time and none of the memory of decoding it at once.
+        for at in range(0, len(body), _PIECE):
+            decoder.decode(body[at : at + _PIECE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _hint(headers: Mapping[str, str], peek: _Peek) -> str:

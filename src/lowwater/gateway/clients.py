@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from urllib.parse import urlsplit
 
 import msgspec
 import yaml
@@ -13,6 +14,9 @@ from lowwater.gateway.options import ANTHROPIC, OPENAI
 OPENROUTER = "https://openrouter.ai/api/v1"
 
 _OWN = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
+_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+_TOOL_SEARCH = "ENABLE_TOOL_SEARCH"
+_ANTHROPIC_HOST = "anthropic.com"
 
 
 class Started(Struct, frozen=True, kw_only=True):
@@ -51,8 +55,11 @@ def started(command: Sequence[str], url: str, env: Mapping[str, str]) -> Started
         "OPENAI_BASE_URL": versioned,
         "OPENAI_API_BASE": versioned,
     }
+    told |= _around_proxies(url, env)
     arguments: tuple[str, ...] = ()
     match client_of(command):
+        case "claude":
+            told |= _claude(env)
         case "codex":
             arguments = _codex(versioned, env)
         case "opencode":
@@ -62,6 +69,30 @@ def started(command: Sequence[str], url: str, env: Mapping[str, str]) -> Started
         case _:
             pass
     return Started(command=(command[0], *arguments, *command[1:]), env=told)
+
+
+def _around_proxies(url: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that keep a client from asking a proxy for the gateway; nothing where it has no proxy.
+
+    Some clients take the proxy for HTTPS for every URL, and ask it for 127.0.0.1.
+    """
+    if not any(value and name.lower() in _PROXIES for name, value in env.items()):
+        return {}
+    host = urlsplit(url).hostname or ""
+    before = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    listed = ",".join(each for each in (before.strip(), host) if each)
+    return {"NO_PROXY": listed, "no_proxy": listed}
+
+
+def _claude(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which Claude Code asks as it does without a gateway.
+
+    Behind a URL that is not Anthropic's it turns its tool search off and sends all its tools, unless this is set. Where
+    its user sends it to another provider it has done so by itself, and that provider may not know the search's blocks.
+    """
+    host = urlsplit(upstream_in(env, "claude").anthropic).hostname or ""
+    is_anthropic = host == _ANTHROPIC_HOST or host.endswith(f".{_ANTHROPIC_HOST}")
+    return {_TOOL_SEARCH: "true"} if is_anthropic and _TOOL_SEARCH not in env else {}
 
 
 def _codex(url: str, env: Mapping[str, str]) -> tuple[str, ...]:

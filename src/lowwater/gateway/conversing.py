@@ -1,5 +1,6 @@
 """Passing an answer on to a client that knows nothing of recall: what its model recalls is fetched here, and asked on."""
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,15 +12,18 @@ from lowwater.errors import BadInput
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import piece
 from lowwater.gateway.hiding import Hiding, hiding_for
+from lowwater.gateway.logs import where
 from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extended
 from lowwater.gateway.refusals import Refused
-from lowwater.gateway.relaying import EVENTS, chunks_of, peeked, unfinished, while_listening
+from lowwater.gateway.relaying import EVENTS, Watched, chunks_of, peeked, unfinished, while_listening
 from lowwater.gateway.upstream import Headers, returned
 from lowwater.values.message import Format
 from lowwater.values.usage import Usage
 from lowwater.wire.events import EventReader
 from lowwater.wire.response import decode_response
-from lowwater.wire.streams import CUT_OFF, stream_for
+from lowwater.wire.streams import CUT_OFF
+
+_log = logging.getLogger("lowwater.gateway")
 
 Ask = Callable[[bytes], Coroutine[Any, Any, aiohttp.ClientResponse]]
 Recall = Callable[[Sequence[RecallCall]], Awaitable[list[str]]]
@@ -68,6 +72,8 @@ class Conversing:
         self._before: tuple[bytes, ...] = ()
         self._held: list[bytes] = []
         """The end of a stream, which waits until the answer is recorded."""
+        self._answer = b""
+        """All answers that were read whole, as the one that the client sees."""
         self._response: aiohttp.ClientResponse
         """The newest; there is one from `relay` on."""
 
@@ -103,7 +109,7 @@ class Conversing:
         """Record what the client got; where that is no whole answer (None), what was paid for on the way to it before."""
         others = [usage for usage in self._usages[:-1] if usage is not None]
         if answer is None and self._usages:
-            await self._record(self._hiding.answer(), others)
+            await self._record(self._answer, others)
         await self._record(answer, others)
 
     async def _unanswered(self, _: bytes | None) -> None:
@@ -113,18 +119,22 @@ class Conversing:
         """Pass on what the client sees of all answers but the end of the last; return them as one, None if that is not whole."""
         for left in reversed(range(MOST_ROUNDS)):
             answer = await self._one_stream(response)
-            if answer is None or not self._is_read(answer):
+            if answer is None:
+                return None
+            if not self._is_read(answer):
+                # Its client has seen nearly all of it, and may understand it.
+                self._held = self._held_back()
                 return None
             following = await self._followed(answer, left)
             if following is None:
                 break
             response = following
-        self._held = self._hiding.end()
-        return self._hiding.answer()
+        self._held = self._held_back()
+        return self._answer
 
     async def _one_stream(self, response: aiohttp.ClientResponse) -> bytes | None:
         """Pass on what the client sees of one answer, and return it whole; None if it is cut off."""
-        stream, events = stream_for(self._format), EventReader()
+        stream, events = Watched(self._format), EventReader()
         before, self._before = self._before, ()
         with self._reaching():
             async for chunk in chunks_of(response, before):
@@ -134,14 +144,22 @@ class Conversing:
                         await piece(self._answering.send, seen, more=True)
         stream.end()
         if stream.broken and stream.broken != CUT_OFF:
-            self._held = self._hiding.end()
+            self._held = self._held_back()
         return stream.answer()
+
+    def _held_back(self) -> list[bytes]:
+        """Return the end of a stream that waited; what cannot be written as events again is no end."""
+        try:
+            return self._hiding.end()
+        except Exception as error:  # noqa: BLE001 - a provider may say anything
+            _log.error("the end of a stream cannot be written: %s", where(error))
+            return []
 
     def _seen(self, event: bytes) -> list[bytes]:
         """Return what the client sees of an event; one that nobody here understands it may understand itself."""
         try:
             return self._hiding.take(event)
-        except _ODD:
+        except Exception:  # noqa: BLE001 - a provider may say anything
             return [b"data: " + event.replace(b"\n", b"\ndata: ") + b"\n\n"]
 
     def _is_read(self, answer: bytes) -> bool:
@@ -150,7 +168,8 @@ class Conversing:
             usage = decode_response(answer).usage
             calls_in(answer, self._format)
             self._hiding.whole(answer)
-        except _ODD:
+            self._answer = self._hiding.answer()
+        except Exception:  # noqa: BLE001 - a provider may say anything
             return False
         self._usages.append(usage)
         return True
@@ -165,7 +184,7 @@ class Conversing:
         except BaseException:
             await unfinished(self._response, self._unanswered)
             raise
-        answer = self._hiding.answer() if odd is None else odd
+        answer = self._answer if odd is None else odd
         await self._note(answer if odd is None else None)
         await self._start(first if odd is None else self._response, length=len(answer))
         await piece(self._answering.send, answer, more=False)
@@ -188,7 +207,12 @@ class Conversing:
         if not self._hiding.is_waiting() or not left:
             return None
         calls = calls_in(answer, self._format)
-        self._body = extended(self._body, answer, calls, await self._recall(calls), self._format)
+        brought = await self._recall(calls)
+        try:
+            self._body = extended(self._body, answer, calls, brought, self._format)
+        except Exception as error:  # noqa: BLE001 - what nobody can go on from is what the client gets
+            _log.error("a recall that cannot be followed: %s", where(error))
+            return None
         with self._reaching():
             response = await self._ask(self._body)
             if response.status >= 400:

@@ -1,13 +1,15 @@
 """One request through the gateway: read, prepared, sent, its answer passed on while it is read, and recorded."""
 
-import asyncio
 import re
+import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
+from importlib import import_module
 from typing import Any
 
 import aiohttp
 from msgspec import Struct
 
+from lowwater.gateway.admission import Arriving
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.upstream import Headers, returned
 
@@ -32,9 +34,18 @@ class Came(Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
     raw_headers: Headers
     body: bytes
+    """As it came, and compressed if it came so."""
+
+    @property
+    def coding(self) -> str:
+        """How the body is compressed; empty if it is not."""
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        return "" if coding == "identity" else coding
 
 
-async def read_request(scope: Scope, receive: Receive, *, most_bytes: int, seconds: float) -> Came:
+async def read_request(
+    scope: Scope, receive: Receive, arriving: Arriving, *, most_bytes: int, seconds: float
+) -> Came:
     """Return the request with its body, or raise Refused if that is too large or does not come."""
     raw_headers: Headers = list(scope["headers"])
     headers = by_name(raw_headers)
@@ -42,8 +53,13 @@ async def read_request(scope: Scope, receive: Receive, *, most_bytes: int, secon
     if told.isdigit() and int(told) > most_bytes:
         raise too_large(most_bytes)
     try:
-        body = await asyncio.wait_for(_body(receive, most_bytes), seconds)
+        async with arriving.until(seconds):
+            body = await _body(receive, arriving, most_bytes)
     except TimeoutError:
+        if arriving.is_cut_off:
+            raise Refused(
+                408, "the request's body came too slowly while others were waiting", retry_after=1
+            ) from None
         raise Refused(408, f"the request's body did not come within {seconds:g} seconds") from None
     path = scope["path"]
     query = scope.get("query_string", b"")
@@ -79,7 +95,82 @@ class Gone(Exception):
     """The client has gone: there is nobody to answer."""
 
 
-async def _body(receive: Receive, most_bytes: int) -> bytes:
+def decompressed(came: Came, most_bytes: int) -> bytes | None:
+    """Return a request's body without its compression; None if nobody here can read it, and it goes on as it came.
+
+    Never more than `most_bytes` are unpacked: what would be larger is refused.
+    """
+    if not came.coding:
+        return came.body
+    try:
+        plain = _CODINGS[came.coding](came.body, most_bytes + 1)
+    except (KeyError, ImportError, zlib.error, ValueError, MemoryError):
+        return None
+    except Exception as error:
+        # Each package has an error of its own for bytes that are not what they are said to be.
+        if type(error).__name__.lower() in {"error", "zstderror"}:
+            return None
+        raise
+    if plain is not None and len(plain) > most_bytes:
+        raise too_large(most_bytes)
+    return plain
+
+
+def _inflated(body: bytes, most: int, *, window: int) -> bytes | None:
+    """Return what zlib makes of a body: up to `most` bytes, None if it is cut short."""
+    pieces: list[bytes] = []
+    while body and most > 0:
+        inflating = zlib.decompressobj(window)
+        pieces.append(inflating.decompress(body, most))
+        most -= len(pieces[-1])
+        if not inflating.eof:
+            return b"".join(pieces) if most <= 0 else None
+        # One file may follow another.
+        body = inflating.unused_data
+    return b"".join(pieces)
+
+
+def _deflated(body: bytes, most: int) -> bytes | None:
+    """Return what was deflated; some clients leave out the frame that the standard asks for."""
+    try:
+        return _inflated(body, most, window=zlib.MAX_WBITS)
+    except zlib.error:
+        return _inflated(body, most, window=-zlib.MAX_WBITS)
+
+
+def _from_zstd(body: bytes, most: int) -> bytes | None:
+    package = import_module("zstandard")
+    reader = package.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body, read_across_frames=True)
+    plain: bytes = reader.read(most)
+    return plain
+
+
+def _from_brotli(body: bytes, most: int) -> bytes | None:
+    unpacking = import_module("brotli").Decompressor()
+    pieces, left = [], most
+    data = body
+    while left > 0 and not unpacking.is_finished():
+        # Older packages know no limit of what they unpack: the body goes on as it came then.
+        if not hasattr(unpacking, "can_accept_more_data"):
+            return None
+        pieces.append(unpacking.process(data, output_buffer_limit=min(left, 1 << 20)))
+        left -= len(pieces[-1])
+        if not pieces[-1] and unpacking.can_accept_more_data():
+            return None
+        data = b""
+    return b"".join(pieces)
+
+
+_CODINGS: dict[str, Callable[[bytes, int], bytes | None]] = {
+    "gzip": lambda body, most: _inflated(body, most, window=16 + zlib.MAX_WBITS),
+    "x-gzip": lambda body, most: _inflated(body, most, window=16 + zlib.MAX_WBITS),
+    "deflate": _deflated,
+    "zstd": _from_zstd,
+    "br": _from_brotli,
+}
+
+
+async def _body(receive: Receive, arriving: Arriving, most_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -90,6 +181,7 @@ async def _body(receive: Receive, most_bytes: int) -> bytes:
         size += len(piece)
         if size > most_bytes:
             raise too_large(most_bytes)
+        arriving.grow(len(piece))
         pieces.append(piece)
         if not message.get("more_body"):
             return b"".join(pieces)

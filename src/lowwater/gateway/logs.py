@@ -23,6 +23,12 @@ class Line(Struct, kw_only=True):
     decision: str = ""
     changed: bool = False
     """Whether something else than the client's own bytes was sent."""
+    did: str = ""
+    """What was done to a conversation: `unchanged`, `recall-added`, `changed`, `passed-on` (not taken part in) or `counted`; empty if it is none."""
+    why: str = ""
+    """Why it was passed on."""
+    tokens: int = 0
+    """The size of what was sent, as counted here."""
     streams: bool = False
     overflowed: bool = False
     outcome: str = ""
@@ -33,6 +39,17 @@ class Line(Struct, kw_only=True):
     """Seconds until the request was sent on."""
     first: float = 0.0
     """Seconds until the first byte of the answer."""
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Return what the client is told of it: names and figures, as response headers."""
+        told = {
+            "x-lowwater-request": self.did,
+            "x-lowwater-why": self.why,
+            "x-lowwater-session": self.session,
+            "x-lowwater-decision": self.decision,
+            "x-lowwater-tokens": str(self.tokens) if self.tokens else "",
+        }
+        return [(name.encode(), value.encode("ascii", "replace")) for name, value in told.items() if value]
 
     def first_byte(self) -> None:
         """Note that the answer begins."""
@@ -53,6 +70,8 @@ def write_line(line: Line) -> None:
         "tenant": line.tenant,
         "decision": line.decision,
         "changed": line.changed,
+        "did": line.did,
+        "why": line.why,
         "overflowed": line.overflowed,
         "outcome": line.outcome,
         "request_bytes": line.request_bytes,

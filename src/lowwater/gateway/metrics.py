@@ -25,6 +25,24 @@ class Metrics:
         self._changed = Counter(
             "lowwater_gateway_changed", "Requests that did not leave as they came.", registry=registry
         )
+        self._did = Counter(
+            "lowwater_gateway_conversations",
+            "Conversation requests by what was done to them and why.",
+            ("did", "decision"),
+            registry=registry,
+        )
+        self.bills = Counter(
+            "lowwater_gateway_bills",
+            "Answers that the store did not take at once: `late` came later, `lost` never.",
+            ("became",),
+            registry=registry,
+        )
+        self.bills_waiting = Gauge(
+            "lowwater_gateway_bills_waiting", "Answers that wait for the store.", registry=registry
+        )
+        self.held_bytes = Gauge(
+            "lowwater_gateway_held_bytes", "Memory that bodies under way take.", registry=registry
+        )
         self._overflows = Counter(
             "lowwater_gateway_overflows", "Prompts that a provider found too long.", registry=registry
         )
@@ -60,6 +78,8 @@ class Metrics:
         self._requests.labels(path=path, status=str(line.status)).inc()
         if line.changed:
             self._changed.inc()
+        if line.did:
+            self._did.labels(did=line.did, decision=line.decision).inc()
         if line.overflowed:
             self._overflows.inc()
         if line.outcome:

@@ -3,9 +3,8 @@
 import aiohttp
 from msgspec import Struct
 
-from lowwater.gateway.relaying import EVENTS
+from lowwater.gateway.relaying import EVENTS, Watched, received
 from lowwater.values.message import Format
-from lowwater.wire.streams import stream_for
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -20,13 +19,18 @@ async def opening_of(response: aiohttp.ClientResponse, format: Format) -> Openin
     """Read a stream until something of the answer comes, where a refusal may still come instead; no other is waited for."""
     if format != "openai_responses" or response.content_type != EVENTS:
         return Opening()
-    stream, chunks = stream_for(format), []
+    stream, chunks = Watched(format), []
     try:
-        async for chunk in response.content.iter_any():
+        async for chunk in received(response):
             chunks.append(chunk)
             stream.feed(chunk)
             if stream.has_begun or stream.is_done or stream.broken:
                 break
+    except (aiohttp.ClientError, OSError):
+        # What has come is passed on, and the same error is met again behind it.
+        if not chunks:
+            response.close()
+            raise
     except BaseException:
         response.close()
         raise

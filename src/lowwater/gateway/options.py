@@ -59,13 +59,23 @@ class Options(Struct, frozen=True, kw_only=True):
     most_bytes: int = 64 * 1024 * 1024
     """The largest request body."""
     most_requests: int = 512
-    """Requests under way at once; those beyond are told to come back."""
+    """Requests under way at once; those beyond are told to come back. No client holds more places than are free for others."""
+    most_held_bytes: int = 2 * 1024 * 1024 * 1024
+    """Memory for the bodies of all requests under way, each counted with the copies that are made of it."""
+    most_messages: int = 20_000
+    """The longest list of messages that is worked on; a longer one goes on as it came. 0 is no limit."""
+    header_seconds: float = 30.0
+    """How long a client may take to send the head of a request."""
+    stalled_seconds: float = 300.0
+    """How long a client may take none of its answer."""
     connect_seconds: float = 10.0
     """How long to wait for a connection to a provider."""
     body_seconds: float = 60.0
     """How long a client may take to send its body."""
     open_sessions: int = 1_000
     """Sessions kept ready in memory; others are read again when they are needed."""
+    open_messages: int = 500_000
+    """Messages of all sessions kept ready: each takes about two kilobytes beside its text."""
     remembered_bytes: int = 256 * 1024 * 1024
     """Bytes of messages kept decoded in memory."""
 

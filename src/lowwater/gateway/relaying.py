@@ -1,23 +1,74 @@
 """Passing an answer on while it is read: nothing waits but its very end, until it is recorded."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableSequence, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import Send, piece, start
+from lowwater.gateway.logs import where
 from lowwater.values.message import Format
 from lowwater.wire.events import before_last_event
 from lowwater.wire.streams import stream_for
+
+T = TypeVar("T")
+
+_log = logging.getLogger("lowwater.gateway")
 
 Record = Callable[[bytes | None], Awaitable[None]]
 """Takes the whole answer, or None if there is none."""
 
 EVENTS = "text/event-stream"
+
+
+class Watched:
+    """Reads a stream beside its way to a client; whatever comes, and whatever is wrong with the reader, nothing is raised."""
+
+    def __init__(self, format: Format) -> None:
+        self._stream = stream_for(format)
+        self._defect = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the whole answer is there."""
+        return not self._defect and self._stream.is_done
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something of the answer has come."""
+        return self._stream.has_begun
+
+    @property
+    def broken(self) -> str:
+        """Why there will be no whole answer; empty if nothing speaks against one."""
+        return self._defect or self._stream.broken
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the next bytes."""
+        self._tried(lambda: self._stream.feed(chunk))
+
+    def end(self) -> None:
+        """Take note that no more bytes come."""
+        self._tried(self._stream.end)
+
+    def answer(self) -> bytes | None:
+        """Return the whole answer; None if there is none."""
+        return self._tried(self._stream.answer)
+
+    def _tried(self, read: Callable[[], T]) -> T | None:
+        if self._defect:
+            return None
+        try:
+            return read()
+        except Exception as error:  # noqa: BLE001 - a provider may say anything, and its client gets all of it
+            self._defect = f"the stream cannot be read: {type(error).__name__}"
+            _log.error("a stream that cannot be read: %s", where(error))
+            return None
 
 
 async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
@@ -59,7 +110,7 @@ async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: A
 
 async def _copied(response: aiohttp.ClientResponse, send: Send) -> None:
     await start(send, response)
-    async for chunk in response.content.iter_any():
+    async for chunk in received(response):
         await piece(send, chunk, more=True)
     await piece(send, b"", more=False)
 
@@ -78,7 +129,7 @@ async def _whole(response: aiohttp.ClientResponse, send: Send, record: Record) -
 async def _streamed(
     response: aiohttp.ClientResponse, send: Send, format: Format, record: Record, before: Sequence[bytes]
 ) -> None:
-    answer, recorded = stream_for(format), False
+    answer, recorded = Watched(format), False
     await start(send, response)
     try:
         async for chunk in chunks_of(response, before):
@@ -111,8 +162,27 @@ async def chunks_of(response: aiohttp.ClientResponse, before: Sequence[bytes]) -
     """Yield what was read of a stream, and what comes behind it."""
     for chunk in before:
         yield chunk
-    async for chunk in response.content.iter_any():
+    async for chunk in received(response):
         yield chunk
+
+
+async def received(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a response's body as it comes; if its provider dies, all that came until then comes before the error."""
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError):
+        if left := _left_in(response.content):
+            yield left
+        raise
+
+
+def _left_in(content: aiohttp.StreamReader) -> bytes:
+    """Take what was received and not asked for yet: aiohttp raises a provider's death at once, and keeps that to itself."""
+    kept: MutableSequence[bytes] = getattr(content, "_buffer", [])
+    left = b"".join(kept)[getattr(content, "_buffer_offset", 0) :]
+    kept.clear()
+    return left
 
 
 class Close(Protocol):

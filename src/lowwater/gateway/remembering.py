@@ -13,8 +13,8 @@ from lowwater.ingest.likeness import likeness
 from lowwater.values.message import Format, Message
 from lowwater.wire.formats import decode_messages, messages_in
 
-_BESIDES = 400
-"""Bytes that a decoded message takes beside its own."""
+_BESIDES = 1_000
+"""Bytes that a decoded message takes beside its own, as measured with messages of one or two parts."""
 
 
 class Read(Struct, frozen=True, kw_only=True, weakref=True, eq=False):
@@ -38,6 +38,11 @@ class Remembering:
         self._bytes = 0
         self._read: OrderedDict[tuple[Format, bytes], Read] = OrderedDict()
         self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """The memory that the messages kept take, about."""
+        return self._bytes
 
     def read(self, raws: Sequence[bytes], format: Format) -> list[Read]:
         """Return the messages in these bytes, or raise a BadInput."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lowwater.errors import BadSetting
 from lowwater.gateway.app import Gateway
@@ -67,9 +68,56 @@ def _url(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class _Impatient(HttpToolsProtocol):
+    """Closes a connection on which the head of a request does not come in time: the first one, or the next."""
+
+    seconds = 30.0
+    _overdue: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_message_begin(self) -> None:
+        """Wait for the rest of a head that has begun."""
+        super().on_message_begin()
+        if self._overdue is None:
+            self._wait()
+
+    def on_headers_complete(self) -> None:
+        """Wait no longer: the body has a time of its own."""
+        self._wait_no_longer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go."""
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._overdue = self.loop.call_later(self.seconds, self._give_up)
+
+    def _wait_no_longer(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self) -> None:
+        self._overdue = None
+        if not self.transport.is_closing():
+            self.transport.write(_TOO_SLOW)
+            self.transport.close()
+
+
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
 def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:
+    impatient = type("_ImpatientAsAsked", (_Impatient,), {"seconds": gateway.header_seconds})
     return uvicorn.Config(
         gateway,
+        http=impatient,
         lifespan="on",
         ws="none",
         access_log=False,

@@ -53,7 +53,15 @@ class Sessions:
         self._finding = Finding(store, joins_by_summary=options.joins_by_summary)
         self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        """How many messages each open session had when it was last asked for."""
+        self._messages = 0
         self._lock = Lock()
+
+    @property
+    def open(self) -> int:
+        """How many sessions are kept ready."""
+        return len(self._open)
 
     def session_for(self, sought: Sought, *, model: str, base_url: str) -> Belongs:
         """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none.
@@ -69,17 +77,20 @@ class Sessions:
             session.use(model, base_url=base_url)
         return Belongs(session=session, is_begun=False)
 
-    def known(self, sought: Sought, *, model: str, base_url: str) -> Session | None:
-        """Return the session that has the beginning of a list and goes on with it, as all replicas left it; None if none has."""
+    def like(self, sought: Sought, *, model: str, base_url: str) -> Session:
+        """Return a session in which a list can be looked at as `session_for` would have it, only to look: nothing is kept."""
         key = (sought.tenant, model, base_url)
         match = self._found(sought, key)
         if match is None or match.kind != "same":
-            return None
+            return self._begun(match, sought, key)
         return self._refreshed(match.session, key)
 
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
         self._finding.leave(sought, session.name, *further)
+        with self._lock:
+            if session.name in self._open:
+                self._weigh(session.name, session)
 
     def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation."""
@@ -128,6 +139,7 @@ class Sessions:
             session = self._open.get(name)
             if session is not None:
                 self._open.move_to_end(name)
+                self._weigh(name, session)
                 return session
         library = self._library(key)
         session = library.session(name, as_left=True)
@@ -135,9 +147,20 @@ class Sessions:
         with self._lock:
             session = self._open.setdefault(name, session)
             self._open.move_to_end(name)
-            while len(self._open) > self._options.open_sessions:
-                self._open.popitem(last=False)
+            self._weigh(name, session)
         return session
+
+    def _weigh(self, name: str, session: Session) -> None:
+        """Note a session's size, and let go of those asked for least lately where all of them are too many or too large."""
+        size = len(session.ledger.messages)
+        self._messages += size - self._sizes.get(name, 0)
+        self._sizes[name] = size
+        options = self._options
+        while len(self._open) > 1 and (
+            len(self._open) > options.open_sessions or self._messages > options.open_messages
+        ):
+            oldest, _ = self._open.popitem(last=False)
+            self._messages -= self._sizes.pop(oldest, 0)
 
     def _library(self, key: _Key) -> Lowwater:
         """Return the library of a tenant's model: what one tenant's refusals teach of a window is no other's business."""

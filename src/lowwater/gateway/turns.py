@@ -173,20 +173,39 @@ class Turns:
         turn.pending.keep()
 
     def counted(self, asked: Asked, place: Place) -> bytes:
-        """Return the body by which to count: what would really be sent."""
+        """Return the body by which to count: what would really be sent, compacted if it would be; nothing is kept."""
         if self._options.recall:
             asked = with_recall(asked)
         read, sought = self._read(asked, place.tenant)
-        session = self._sessions.known(sought, model=asked.model, base_url=place.base_url)
-        if session is None:
-            return asked.body
-        request = session.shown(ReadAlready(asked=asked, read=tuple(read)))
-        return outgoing(asked, request, marking="client")
+        session = self._sessions.like(sought, model=asked.model, base_url=place.base_url)
+        brought = ReadAlready(asked=asked, read=tuple(read))
+        request = session.shown(brought) if _unasked(read) else session.foreseen(brought)
+        return outgoing(asked, request, marking=self._options.marks)
+
+    def catch_up(self, asked: Asked, place: Place, answer: bytes) -> None:
+        """Record the answer to a request that went on as it came while the store could not be asked."""
+        read, sought = self._read(asked, place.tenant)
+        belongs = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
+        session, unasked = belongs.session, _unasked(read)
+        brought = ReadAlready(asked=asked, read=tuple(read))
+        kept = replace(brought, read=tuple(unasked)) if unasked else brought
+        turn = Turn(
+            asked=asked,
+            sought=sought,
+            session=session,
+            request=session.shown(brought),
+            body=asked.body,
+            pending=Pending(partial(session.bring, kept)),
+            is_begun=belongs.is_begun,
+            unasked=keys_of(unasked)[-1] if unasked else b"",
+        )
+        self.end(turn, answer)
 
     def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
         """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it.
 
-        Of a request that its provider did not accept nothing is kept.
+        Of a request that its provider did not accept nothing is kept. The answer comes last, and whole or not at all: where
+        the store fails, all of it may be done again.
         """
         if answer is None and not turn.pending.is_kept:
             return
@@ -197,11 +216,9 @@ class Turns:
         elif answer is not None:
             message = decode_response(answer).message
             if turn.unasked:
-                turn.session.record_beside(answer, others=others)
                 # The list without the client's question goes on as well as one that begins with the summary.
                 further += [turn.unasked, *lines_of(message.text)]
             else:
-                turn.session.record(answer, others=others)
                 further += self._behind(turn, answer)
                 if turn.asked.hint and turn.asked.tools:
                     further.append(named(turn.asked.hint))
@@ -210,6 +227,10 @@ class Turns:
         self._sessions.leave(turn.sought, turn.session, *further)
         if answer is not None and turn.asks_apart:
             self._sessions.leave_summary(turn.sought, lines_of(message.text))
+        if answer is not None and turn.unasked:
+            turn.session.record_beside(answer, others=others)
+        elif answer is not None:
+            turn.session.record(answer, others=others)
 
     def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
         """Return what a model's recall calls bring back."""

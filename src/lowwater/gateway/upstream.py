@@ -118,10 +118,18 @@ def _is_claude(headers: Mapping[str, str]) -> bool:
 
 
 def forwarded(
-    headers: Iterable[tuple[bytes, bytes]], *, readable: bool = False, betas: Sequence[str] = ()
+    headers: Iterable[tuple[bytes, bytes]],
+    *,
+    readable: bool = False,
+    betas: Sequence[str] = (),
+    is_plain: bool = False,
 ) -> Headers:
-    """Return a client's headers as they go on: all but those of the connection; `readable` asks for plain bytes."""
-    kept = [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP | _OURS]
+    """Return a client's headers as they go on: all but those of the connection.
+
+    `readable` asks for an answer in plain bytes; `is_plain` says that the body is not compressed, whatever the client's was.
+    """
+    dropped = _HOP_BY_HOP | _OURS | ({b"content-encoding"} if is_plain else set())
+    kept = [(name, value) for name, value in headers if name.lower() not in dropped]
     if betas:
         named = [value.decode("latin-1") for name, value in kept if name.lower() == _BETAS]
         together = dict.fromkeys(

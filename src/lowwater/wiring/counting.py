@@ -1,5 +1,9 @@
 """Picks how a model is counted."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from msgspec.structs import replace
 
 from lowwater.count.calibrate import Calibration
@@ -10,6 +14,39 @@ from lowwater.count.rules import rules_for
 from lowwater.engine.setup import Setup
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
+
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("lowwater_check", default=None)
+
+
+@contextmanager
+def checked_while_counting(check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` again and again while a session is worked on inside the block: what it raises ends that work.
+
+    The core does not look at the world, but whatever it does to many messages it counts.
+    """
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+class CheckedTokenizer:
+    """A tokenizer that lets work be given up between two texts."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @property
+    def vocabulary(self) -> str:
+        """The name of the vocabulary it counts in."""
+        return self._tokenizer.vocabulary
+
+    def count(self, text: str, /) -> int:
+        """Return the number of tokens in `text`."""
+        if (check := _CHECK.get()) is not None:
+            check()
+        return self._tokenizer.count(text)
 
 
 def vocabulary_for(model: str) -> str:

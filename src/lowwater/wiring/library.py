@@ -24,7 +24,7 @@ from lowwater.wiring.arguments import (
     settings_given,
 )
 from lowwater.wiring.clock import SystemClock
-from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.wiring.counting import CheckedTokenizer, counter_for, framing_for
 from lowwater.wiring.lineage import new_name
 from lowwater.wiring.outside import Outside
 from lowwater.wiring.plugins import mechanisms_of, policy_of
@@ -81,7 +81,8 @@ class Lowwater:
         summarizers = summarizers_for(summarizer, chosen)
         if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline > 0:
             raise BadSetting(f"deadline must be a number of seconds above 0, not {shown(deadline)}")
-        registry, tokenizer, framing = load_registry(), counter_for(model), framing_for(model)
+        registry, framing = load_registry(), framing_for(model)
+        tokenizer = CheckedTokenizer(counter_for(model))
         self._route = routes[0]
         self._setup = Setup(
             chain=registry.chain(model, (route.model for route in routes[1:])),

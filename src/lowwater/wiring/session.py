@@ -212,6 +212,11 @@ class Session(LookingBack):
 
         return self._kept.read(taken)
 
+    def foreseen(self, brought: Brought) -> PreparedRequest:
+        """Return the request that `take_turn` would return, compacted if it would be; nothing is kept and nobody is told."""
+        prepared = self._turns.foresee(brought.turn)
+        return handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
+
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
         self._kept.think(lambda state: deliberate(state, self._setup, self._at()))

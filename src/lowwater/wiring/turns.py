@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -97,6 +97,15 @@ class Turns:
         else:
             self._kept.change(otherwise)
         return is_next
+
+    def foresee(self, turn: Turn[T]) -> T:
+        """Return what `take_at_once` would come to now; nothing is kept, and nobody is asked or told."""
+        patient = replace(self._setup, rungs=0, policy=policy_named("never"))
+        return self._kept.read(
+            lambda state: _foreseen(
+                self._run(turn, state, setup, announced=True) for setup in (self._setup, patient)
+            )
+        )
 
     async def atake(self, turn: Turn[T]) -> T:
         """Take a turn without blocking the event loop; one that is cancelled may have been kept, and if so whole."""
@@ -208,6 +217,17 @@ def _at_once(driver: Driver, steps: Steps[R]) -> R:
             return result
 
     return driver.drive(checked(), ())
+
+
+def _foreseen(attempts: Iterator[Steps[T]]) -> T:
+    """Carry out the first steps that ask nobody."""
+    for steps in attempts:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+    raise AssertionError("the last attempt asks nobody")
 
 
 def _silently(steps: Steps[T]) -> Steps[T]:
