@@ -21,6 +21,7 @@ Code = Literal[
     "cache-aware",
     "does-not-fit",
     "too-many-bytes",
+    "ceiling-out-of-reach",
     "irreducible",
     "rent-cannot-be-due",
     "undone",
@@ -32,6 +33,7 @@ Code = Literal[
     "by-hand",
     "wall",
     "wall-into-tail",
+    "ceiling-into-tail",
     "byte-limit",
     "cliff",
     "rent-paid",
@@ -50,6 +52,7 @@ Code = Literal[
     "not-smaller",
     # on arrival
     "too-large-at-the-door",
+    "no-room-at-the-door",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

@@ -5,9 +5,11 @@ from msgspec.structs import replace
 from lowwater.decide.outcome import after_turn
 from lowwater.engine.billing import cost_of_answer
 from lowwater.engine.state import State, Totals
+from lowwater.values.groups import turns
 from lowwater.values.response import Response
 from lowwater.values.usage import together
 
+_TURNS_MEASURED = 8
 _MEMORY = 0.2
 """How much the newest turn counts in the measured growth."""
 
@@ -26,6 +28,18 @@ def learn(state: State, response: Response) -> State:
         calibration=calibration,
         reported=response.prompt,
     )
+
+
+def measure_growth(state: State) -> State:
+    """Return the session with what its newest turn adds to the prompt, as counted; of a list that comes all at once, each turn's."""
+    if state.sent:
+        grown = [state.counted - state.sent]
+    else:
+        items = state.ledger.view.items
+        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
+        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
+    new = [tokens for tokens in grown if tokens > 0]
+    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:]) if new else state
 
 
 def _with_growth(state: State, prompt: int) -> State:

@@ -105,6 +105,8 @@ class State(Struct, frozen=True, kw_only=True):
     growth: float = 0.0
     growths: int = 0
     """How many turns the growth was measured over."""
+    grown: tuple[int, ...] = ()
+    """What each of the newest turns added to the prompt, as counted, the newest last."""
     warned: frozenset[str] = frozenset()
     decision: Decision | None = None
     last: Compaction | None = None

@@ -61,8 +61,8 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool:
-        """Whether the request is below the wall, and below what the provider takes in bytes."""
-        return self.prompt < self.limits.wall and not self.is_too_large
+        """Whether the request is below the wall and the user's ceiling, and below what the provider takes in bytes."""
+        return self.prompt <= self.limits.most and not self.is_too_large
 
     @property
     def is_too_large(self) -> bool:
