@@ -100,6 +100,8 @@ class State(Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     reported: int = 0
     """The size of the last prompt as its provider reported it; 0 if it never did, or another model answered."""
+    doubted: int = 0
+    """The size of the last prompt as its provider reported it, where that was not believed; 0 if it was."""
     sent: int = 0
     """The size of what was last prepared for sending, as counted."""
     growth: float = 0.0

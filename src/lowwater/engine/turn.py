@@ -18,7 +18,7 @@ from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.ladder import Ladder
-from lowwater.engine.learning import learn, measure_growth, totals_with
+from lowwater.engine.learning import believed, learn, measure_growth, totals_with
 from lowwater.engine.native import follow_native, tell_in_words
 from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
@@ -80,15 +80,20 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
     state: State
     record: TurnRecord
+    doubt: str = ""
+    """Why what the provider reported was not believed; empty if it was."""
 
 
 def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
-    """Learn from what the provider reported, and append the answer."""
+    """Learn from what the provider reported, as far as that can be believed, and append the answer."""
+    said, response = response, believed(state, response)
+    if said.usage is not None:
+        state = replace(state, doubted=said.prompt if response.usage is None else 0)
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = told(state, wire.format)
     after = append(answered(learn(state, response), response), [response.message], setup, at)
-    return Recorded(state=after, record=turn_record(state, response, at))
+    return Recorded(state=after, record=turn_record(state, response, at), doubt=response.doubt)
 
 
 def record_beside(state: State, response: Response, at: float) -> Recorded:
@@ -96,8 +101,13 @@ def record_beside(state: State, response: Response, at: float) -> Recorded:
 
     The call under way, if there is one, is another.
     """
+    response = believed(replace(state, call=None), response)
     billed = totals_with(replace(state, call=None), response)
-    return Recorded(state=replace(state, totals=billed), record=beside_record(state, response, at))
+    return Recorded(
+        state=replace(state, totals=billed),
+        record=beside_record(state, response, at),
+        doubt=response.doubt,
+    )
 
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from lowwater.engine.state import State
 from lowwater.engine.turn import Recorded
 from lowwater.observe.sinks import tell_turn
+from lowwater.observe.usage_warnings import tell_doubt
 from lowwater.values.response import Response
 from lowwater.values.usage import Usage
 from lowwater.wire.reading import write_json
@@ -22,6 +23,7 @@ class Recording:
     def __init__(self, kept: Kept, outside: Outside) -> None:
         self._kept = kept
         self._outside = outside
+        self._has_doubted = False
 
     def take(
         self, response: object, others: Sequence[Usage], record: Callable[[State, Response], Recorded]
@@ -30,9 +32,15 @@ class Recording:
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
         answer = replace(answer, others=(*answer.others, *others))
 
+        doubts: list[str] = []
+
         def recorded(state: State) -> Step:
             done = record(state, answer)
+            doubts[:] = [done.doubt] if done.doubt else []
             return Step(state=done.state, record=done.record)
 
         if (done := self._kept.take(recorded)).record is not None:
             tell_turn(self._outside.sinks, self._kept.home.name, done.record)
+        if doubts and not self._has_doubted:
+            self._has_doubted = True
+            tell_doubt(doubts[0], self._kept.home.name, quiet=self._outside.quiet)
