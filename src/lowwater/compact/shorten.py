@@ -148,7 +148,7 @@ def propose_squeeze(items: Sequence[Item], making: Making) -> Proposal | None:
     targets: list[Target] = []
     left = 0
     for result in results_in(items, range(len(items)), calls_in(items), placeholders=True):
-        if result.tokens > _ONE_LINE:
+        if result.text and result.tokens > _ONE_LINE:
             targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
             left += _ONE_LINE
     for piece in _talk(items, range(len(items)), making):
@@ -227,7 +227,9 @@ def _squeeze_results(
     found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
     squeezed = list(items)
     for protects in (False, True):
-        results = [result for result in found if making.preset.protects(result.tool) is protects]
+        results = [
+            result for result in found if result.text and making.preset.protects(result.tool) is protects
+        ]
         level = _level([result.tokens for result in results], over, least)
         for result in results:
             if result.tokens <= level:

@@ -103,14 +103,17 @@ def check_compaction(before: View, after: View, mechanisms: Iterable[str], prote
     for at in range(head):
         noted = at == 0 and protected.notes_in_system and old[0].message.role in {"system", "developer"}
         at_door = "shorten" in used and not any(item.message.role == "assistant" for item in old[at:])
-        _hold(f"head item {at} is untouched", noted or at_door or _untouched(old[at], new[at], protected))
+        said = bool(used & AT_THE_WALL) and _keeps_words(old[at].message, new[at].message)
+        _hold(
+            f"head item {at} is untouched", noted or at_door or said or _untouched(old[at], new[at], protected)
+        )
     if not used & AT_THE_WALL:
         tail = min(protected.last, len(old) - head)
         for at in range(1, tail + 1):
             _hold(f"tail item −{at} is untouched", _untouched(old[-at], new[-at], protected))
     for item in new:
         if isinstance(item, Edited) and item.message.role == "user":
-            _hold("the users' words are verbatim", _words(item.message) == _words(item.original))
+            _hold("the users' words are verbatim", _keeps_words(item.original, item.message))
     if not used & {"shorten", "squeeze"}:
         known = {item.number: item.edits for item in old if isinstance(item, Edited)}
         for item in new:
@@ -242,8 +245,12 @@ def _speaks(message: Message) -> bool:
     )
 
 
-def _words(message: Message) -> list[str]:
-    return [part.text for part in message.parts if isinstance(part, Text)]
+def _keeps_words(old: Message, new: Message) -> bool:
+    """Return whether all texts of a message are still there, in order; lines that stand for pictures may be between them."""
+    shown = iter([part.text for part in new.parts if isinstance(part, Text)])
+    return old.role == new.role and all(
+        part.text in shown for part in old.parts if isinstance(part, Text)
+    )
 
 
 def _said(message: Message) -> list[AnyPart]:
