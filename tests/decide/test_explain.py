@@ -20,7 +20,7 @@ SHORT, LEAF, ALL = offer("elide", 8_000), offer("leaf", 17_600), offer("summariz
 COOLING = Past(failures=2, failed_at=NOON)
 STUCK = Past(fruitless=1, floor=69_000, fruitless_at=NOON)
 
-FOUND_BY_THE_ENGINE = ("not-smaller", "too-large-at-the-door", "no-room-at-the-door")
+FOUND_BY_THE_ENGINE = ("not-smaller", "too-large-at-the-door", "no-room-at-the-door", "images-refused")
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=65_000))
 
 CASES: list[tuple[str, str, Situation]] = [

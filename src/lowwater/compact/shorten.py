@@ -199,6 +199,15 @@ def squeeze(
     return squeezed
 
 
+def without_pictures(items: Sequence[Item], making: Making) -> list[Item]:
+    """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
+    cuts = tuple(legal_cuts([item.message for item in items]))
+    newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
+    found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
+    proposal = offer(images.NAME, items, found)
+    return list(items) if proposal is None else images.apply(items, proposal, making)
+
+
 class _Piece(Struct, frozen=True, kw_only=True, gc=False):
     """A text or a call in what the assistant said."""
 

@@ -53,6 +53,8 @@ Code = Literal[
     # on arrival
     "too-large-at-the-door",
     "no-room-at-the-door",
+    # after a refusal
+    "images-refused",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

@@ -88,6 +88,7 @@ SENTENCES: dict[Code, str] = {
     "before they entered the prompt.",
     "no-room-at-the-door": "Tool results that came in (so many: {results}) would have made a prompt of {prompt} tokens, more than the {limit} "
     "that may be sent. The last compaction was only {turns} turns ago, so they were shortened instead of compacting again.",
+    "images-refused": "The provider refused the request for its images, so older ones were replaced by placeholders (messages: {messages}).",
     "not-smaller": "What was tried ({wanted}) would not have made the prompt of {prompt} tokens smaller, so it stays as "
     "it is.",
 }

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from lowwater.compact import shorten
 from lowwater.engine.commit import Acted, next_number, totals_after
+from lowwater.engine.effects import Announce, Steps
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import State
@@ -45,6 +46,17 @@ def _cut_the_largest(state: State, setup: Setup, at: float, *, limits: Limits, n
     return _entered(state, shorten.apply(items, proposal, making, limit=most), reason, at)
 
 
+def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
+    """Put lines in place of older pictures, after a provider refused so many; those of the newest exchange only if there are no others."""
+    yield Announce(ledger=state.ledger)
+    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
+    dropped = shorten.without_pictures(items, making)
+    number = sum(old is not now for old, now in zip(items, dropped, strict=True))
+    return _entered(
+        state, dropped, Reason(code="images-refused", facts={"messages": number}), at, mechanism="images"
+    )
+
+
 def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:
     """Shorten results for which there is no room, if that suffices and the last compaction is only some turns ago.
 
@@ -70,15 +82,17 @@ def _counted_below(state: State, prompt: int) -> int:
     return state.ledger.view.tokens - over
 
 
-def _entered(state: State, items: Sequence[Item], reason: Reason, at: float) -> Acted:
+def _entered(
+    state: State, items: Sequence[Item], reason: Reason, at: float, *, mechanism: str = shorten.NAME
+) -> Acted:
     """Return the session with these items instead, if they are smaller."""
     before = state.ledger.view.items
-    entry = Compacted(at=at, mechanisms=(shorten.NAME,), stands=stands_of(items))
+    entry = Compacted(at=at, mechanisms=(mechanism,), stands=stands_of(items))
     shortened = replace(state, ledger=state.ledger.append(entry))
     event = Compaction(
         at=at,
         model=state.model.name,
-        mode="shorten",
+        mode="shorten" if mechanism == shorten.NAME else "prune",
         mechanisms=entry.mechanisms,
         because=reason,
         before=state.prompt,
@@ -87,7 +101,7 @@ def _entered(state: State, items: Sequence[Item], reason: Reason, at: float) -> 
         items_after=len(items),
         first_changed=first_difference(before, items),
         disturbed=0,
-        phases=(Phase(mechanism=shorten.NAME, removed=state.prompt - shortened.prompt),),
+        phases=(Phase(mechanism=mechanism, removed=state.prompt - shortened.prompt),),
         number=next_number(state.ledger),
     )
     if event.reclaimed <= 0:

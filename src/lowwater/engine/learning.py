@@ -12,7 +12,7 @@ from lowwater.values.usage import together
 
 _MOST_HIDDEN = 200_000
 """Tokens that a client may keep to itself: a system prompt and tools that are not shown to Lowwater."""
-_MOST_NEW_HIDDEN = 20_000
+_MOST_NEW_HIDDEN = 100_000
 """And that it may add to these between two calls."""
 _MOST_PROMPT = 100_000_000
 _MOST_OUTPUT = 10_000_000

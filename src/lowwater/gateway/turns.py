@@ -21,7 +21,7 @@ from lowwater.gateway.sessions import Sessions
 from lowwater.ingest.likeness import likeness
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.marks import unmark_content
-from lowwater.wire.context_limit import context_length_in
+from lowwater.wire.context_limit import context_length_in, refuses_images
 from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.request import PreparedRequest
@@ -132,12 +132,15 @@ class Turns:
         return any((place.tenant, key) in self._changed for key in sought.keys)
 
     def again(self, turn: Turn, said: str) -> Turn | None:
-        """Learn the real limit from a provider's refusal and prepare once more; None if nothing else would be sent."""
+        """Learn the real limit from a provider's refusal, or drop older images, and prepare once more; None if nothing else would be sent."""
         asked, session = turn.asked, turn.session
-        tokens = _limit_in(said, turn)
-        if tokens is None:
+        if refuses_images(said):
+            if not session.drop_images():
+                return None
+        elif (tokens := _limit_in(said, turn)) is not None:
+            session.refused_beyond(tokens)
+        else:
             return None
-        session.learn_context_length(tokens)
         read, _ = self._read(asked, turn.sought.tenant)
         request = session.take_turn(ReadAlready(asked=asked, read=tuple(read)))
         body = outgoing(asked, request, marking=self._options.marks)

@@ -105,7 +105,8 @@ def check_compaction(before: View, after: View, mechanisms: Iterable[str], prote
         at_door = "shorten" in used and not any(item.message.role == "assistant" for item in old[at:])
         said = bool(used & AT_THE_WALL) and _keeps_words(old[at].message, new[at].message)
         _hold(
-            f"head item {at} is untouched", noted or at_door or said or _untouched(old[at], new[at], protected)
+            f"head item {at} is untouched",
+            noted or at_door or said or _untouched(old[at], new[at], protected),
         )
     if not used & AT_THE_WALL:
         tail = min(protected.last, len(old) - head)
@@ -248,9 +249,7 @@ def _speaks(message: Message) -> bool:
 def _keeps_words(old: Message, new: Message) -> bool:
     """Return whether all texts of a message are still there, in order; lines that stand for pictures may be between them."""
     shown = iter([part.text for part in new.parts if isinstance(part, Text)])
-    return old.role == new.role and all(
-        part.text in shown for part in old.parts if isinstance(part, Text)
-    )
+    return old.role == new.role and all(part.text in shown for part in old.parts if isinstance(part, Text))
 
 
 def _said(message: Message) -> list[AnyPart]:

@@ -37,7 +37,8 @@ class Recording:
         def recorded(state: State) -> Step:
             done = record(state, answer)
             doubts[:] = [done.doubt] if done.doubt else []
-            return Step(state=done.state, record=done.record)
+            prompt = 0 if done.doubt else answer.prompt
+            return Step(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
 
         if (done := self._kept.take(recorded)).record is not None:
             tell_turn(self._outside.sinks, self._kept.home.name, done.record)

@@ -10,6 +10,7 @@ from lowwater.assemble.legal import mend
 from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
+from lowwater.engine.door import drop_pictures
 from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.restart import reset, switch
 from lowwater.engine.setup import Setup
@@ -37,6 +38,7 @@ from lowwater.wiring.recording import Recording
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
 from lowwater.wiring.turns import Turns
+from lowwater.wiring.windows import set_by_caller
 
 
 class Session(LookingBack):
@@ -167,7 +169,7 @@ class Session(LookingBack):
     def should_compress(self, tokens: int | None = None) -> bool:
         """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
         windows = self._outside.windows
-        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state)
         is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
         return setup.settings.compression.enabled and is_due
 
@@ -232,17 +234,32 @@ class Session(LookingBack):
         return self._kept.state.route
 
     def learn_context_length(self, told: int | str | Exception) -> int:
-        """Take the window's size from a provider's error, or as a number; it holds for this model at this URL.
+        """Take the window's size from a provider's error, or set it as a number; it is that of this model at this URL.
 
-        Returns it. Raises BadInput if the error names none.
+        What an error says holds in every session, until a larger prompt is accepted or a larger limit reported. A number
+        holds for this session alone. Returns it. Raises BadInput if the error names none.
         """
-        tokens = told if isinstance(told, int) else context_length_in(str(told))
+        if isinstance(told, int):
+            _check_window(told)
+            self._kept.change(lambda state: set_by_caller(state, told))
+            return told
+        tokens = context_length_in(str(told))
         if tokens is None:
             raise BadInput("the error names no context length: give the number of tokens instead")
-        if tokens < 1:
-            raise BadInput(f"a context length of {tokens} makes no sense")
-        self._outside.windows.learn(self._kept.state, tokens)
+        return self.refused_beyond(tokens)
+
+    def refused_beyond(self, tokens: int) -> int:
+        """Learn that the provider refuses larger prompts than this; a program says so that has read the refusal itself."""
+        _check_window(tokens)
+        self._kept.change(lambda state: self._outside.windows.taught(state, tokens))
         return tokens
+
+    def drop_images(self) -> bool:
+        """Put placeholders in place of older images, after a provider refused so many; returns whether there were any.
+
+        Those of the newest exchange go only if there are no others.
+        """
+        return self._turns.take(drop_pictures).compaction is not None
 
     @property
     def decision(self) -> Decision | None:
@@ -273,7 +290,7 @@ class Session(LookingBack):
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
         windows = self._outside.windows
-        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state)
         return status_of(
             self.name,
             state,
@@ -298,3 +315,8 @@ class Session(LookingBack):
         if upto:
             return compacting(state, ledger or state.ledger, upto, self._setup, self._at())
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
+
+
+def _check_window(tokens: int) -> None:
+    if tokens < 1:
+        raise BadInput(f"a context length of {tokens} makes no sense")
