@@ -19,6 +19,7 @@ from lowwater.values.decision import Reason
 from lowwater.values.entries import Compacted
 from lowwater.values.events import Compaction, Phase
 from lowwater.values.limits import TURNS_BETWEEN, Limits
+from lowwater.values.situation import scaled
 from lowwater.values.view import Item, Original, stands_of
 
 
@@ -60,10 +61,13 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
 def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:
     """Shorten results for which there is no room, if that suffices and the last compaction is only some turns ago.
 
-    What was sent already stays as it is, and room is left for the turns until a compaction may come again.
+    What was sent already stays as it is, and room is left for the turns until a compaction may come again. Where a single turn
+    adds more than a fifth of all there may be, older messages go rather than what it brings.
     """
     past = state.past
     if state.prompt <= limits.most or not past.compactions or past.turns_since >= TURNS_BETWEEN:
+        return Acted(state=state, events=())
+    if scaled(sum(state.grown[-1:]), state.calibration.scale) > limits.most // TURNS_BETWEEN:
         return Acted(state=state, events=())
     items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
     left = TURNS_BETWEEN - 1 - past.turns_since
