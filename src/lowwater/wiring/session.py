@@ -161,7 +161,13 @@ class Session(LookingBack):
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
-        self._kept.think(lambda state: deliberate(state, self._setup, self._at()))
+        windows = self._outside.windows
+
+        def thought(state: State) -> State:
+            setup = windows.applied_to(self._setup, state)
+            return replace(deliberate(windows.applied(state), setup, self._at()), model=state.model)
+
+        self._kept.think(thought)
         decision = self.decision
         assert decision is not None
         return decision
