@@ -47,7 +47,6 @@ def believed(state: State, response: Response) -> Response:
 
 def learn(state: State, response: Response) -> State:
     """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
-    state = replace(state, past=after_turn(state.past))
     state = replace(state, totals=totals_with(state, response))
     call = state.call
     if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
@@ -70,7 +69,10 @@ def measure_growth(state: State) -> State:
         spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
         grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
     new = [tokens for tokens in grown if tokens > 0]
-    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:]) if new else state
+    if not new:
+        return state
+    # Counted here and not with the answer: a client may append answers and never record one.
+    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:], past=after_turn(state.past))
 
 
 def _with_growth(state: State, prompt: int) -> State:

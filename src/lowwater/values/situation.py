@@ -14,7 +14,7 @@ class Past(Struct, frozen=True, kw_only=True):
 
     compactions: int = 0
     turns_since: int = 0
-    """Turns recorded since the last compaction, or since the start."""
+    """Turns begun since the last compaction, or since the start."""
     fruitless: int = 0
     """Compactions in a row that could not get below their threshold, or were given up."""
     floor: int = 0
