@@ -139,13 +139,14 @@ def wall(items: list[Item], preset: Preset) -> list[int]:
     return [] if proposal is None else [target.item for target in proposal.targets]
 
 
-def test_c2_at_the_wall_outputs_in_the_tail_are_offered_and_the_head_is_not() -> None:
+def test_c2_at_the_wall_outputs_in_head_and_tail_are_offered_but_for_the_newest() -> None:
     huge = lines(4_000)
     items = (
         Script()
         .user(huge)
         .calls("bash", {"command": "a"}, lines(4_000, "a"))
         .calls("bash", {}, lines(4_000, "b"))
+        .calls("bash", {}, lines(4_000, "c"))
         .items()
     )
     assert wall(items, OWN) == [2, 4]
@@ -153,5 +154,41 @@ def test_c2_at_the_wall_outputs_in_the_tail_are_offered_and_the_head_is_not() ->
 
 def test_c2_at_the_wall_never_prune_outputs_are_offered_only_when_no_other_is_left() -> None:
     reads = Script().user("go").calls("Read", {"path": "a"}, lines(4_000, "a"))
-    assert wall(reads.items(), SEED) == [2]
-    assert wall(reads.calls("bash", {}, lines(4_000, "b")).items(), SEED) == [4]
+    assert wall(reads.calls("bash", {}, "done").items(), SEED) == [2]
+    more = Script().user("go").calls("Read", {"path": "a"}, lines(4_000, "a"))
+    more = more.calls("bash", {}, lines(4_000, "b")).calls("bash", {}, "done")
+    assert wall(more.items(), SEED) == [4]
+
+
+def squeezed(items: list[Item], tokens: int) -> list[Item]:
+    return shorten.squeeze(items, making(preset=OWN), tokens=tokens)
+
+
+def test_a_squeeze_shortens_the_oldest_results_first_and_the_newest_only_if_it_must() -> None:
+    script = Script().user("go " * 300)
+    for name in "abc":
+        script = script.calls("bash", {"command": name}, lines(2_000, name))
+    items = script.items()
+    whole = sum(item.tokens for item in items)
+    mild, hard = squeezed(items, whole // 2), squeezed(items, whole // 10)
+    assert mild[-1] is items[-1]
+    assert [item.tokens for item in mild] != [item.tokens for item in items]
+    assert hard[-1].tokens < items[-1].tokens
+    for kept in (mild, hard):
+        assert kept[0] is items[0], "the users' words stay"
+        assert [item.message.calls for item in kept] == [item.message.calls for item in items]
+    assert sum(item.tokens for item in mild) <= whole // 2
+    assert sum(item.tokens for item in hard) <= whole // 10
+
+
+def test_a_squeeze_gets_to_one_line_a_result_and_cuts_answers_and_arguments_last() -> None:
+    script = Script().user("go").calls("write", {"path": "a.py", "text": "word " * 3_000}, "written " * 900)
+    items = script.items()
+    most = squeezed(items, 0)
+    assert most[2].message.results[0].text.startswith("[write")
+    call = most[1].message.calls[0]
+    assert call.name == "write"
+    assert '"path":"a.py"' in call.arguments
+    assert "characters cut · lw:2" in call.arguments
+    assert sum(item.tokens for item in most) < 250
+    assert squeezed(most, 0) == most, "there is nothing more to gain"

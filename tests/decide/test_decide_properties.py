@@ -93,18 +93,24 @@ def test_a_compaction_has_steps_that_are_offered_and_of_use(
 
 
 @given(situations(), settings, policies)
-def test_the_tail_is_touched_only_at_the_wall(now: Situation, chosen: Settings, policy: str) -> None:
+def test_the_tail_is_touched_only_at_the_wall_or_a_ceiling(
+    now: Situation, chosen: Settings, policy: str
+) -> None:
     decision = decide(now, chosen, policy=policy)
-    if isinstance(decision, Compact) and now.prompt < now.limits.wall:
+    ceiling = chosen.compression.max_view_tokens or now.prompt
+    if isinstance(decision, Compact) and now.prompt < now.limits.wall and now.prompt <= ceiling:
         assert all(offer.mechanism != "summarize_all" for offer in decision.proposals)
 
 
 @given(situations(), settings, policies)
 def test_a_compaction_in_vain_is_not_repeated_at_once(now: Situation, chosen: Settings, policy: str) -> None:
-    """Below the wall the same situation, after a compaction that was given up, is left alone."""
+    """Below the wall the same situation, after a compaction that was given up, is left alone; above a ceiling after two."""
+    now = replace(now, past=replace(now.past, turns_since=min(4, now.past.turns_since)))
     decision = decide(now, chosen, policy=policy)
     if isinstance(decision, Compact) and now.prompt < now.limits.wall:
         past = after_compaction(now, decision, prompt=None)
+        if now.prompt > (chosen.compression.max_view_tokens or now.prompt):
+            past = after_compaction(replace(now, past=past), decision, prompt=None)
         assert isinstance(decide(replace(now, past=past), chosen, policy=policy), Keep)
 
 

@@ -11,7 +11,7 @@ from lowwater.decide.sentences import SENTENCES
 from lowwater.testing.situations import NOON, bargain, market, offer, situation
 from lowwater.values.decision import Compact, Reason
 from lowwater.values.events import Rejected
-from lowwater.values.settings import Settings
+from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.values.situation import Past, Situation
 
 SETTINGS = Settings()
@@ -19,6 +19,9 @@ ELIDE, SMALL, SUMMARY = offer("elide", 20_000), offer("elide", 6_000), offer("su
 SHORT, LEAF, ALL = offer("elide", 8_000), offer("leaf", 17_600), offer("summarize_all", 90_000)
 COOLING = Past(failures=2, failed_at=NOON)
 STUCK = Past(fruitless=1, floor=69_000, fruitless_at=NOON)
+
+FOUND_BY_THE_ENGINE = ("not-smaller", "too-large-at-the-door", "no-room-at-the-door", "images-refused")
+CEILING = Settings(compression=CompressionSettings(max_view_tokens=65_000))
 
 CASES: list[tuple[str, str, Situation]] = [
     ("disabled", "runway", situation(70_000, enabled=False)),
@@ -36,6 +39,7 @@ CASES: list[tuple[str, str, Situation]] = [
     ("cache-aware", "guarded", situation(548_000, context=750_000, outside_tail=24_000, has_budget=False)),
     ("does-not-fit", "runway", situation(112_000)),
     ("too-many-bytes", "runway", situation(7_000, bytes=33_000_000, max_bytes=32_000_000)),
+    ("ceiling-out-of-reach", "runway", situation(70_000)),
     ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
     ("rent-cannot-be-due", "rent-or-buy", situation(70_000, market=market(most_rent=1, least_price=2))),
     ("undone", "rent-or-buy", situation(70_000, market=market(held=7))),
@@ -51,6 +55,7 @@ CASES: list[tuple[str, str, Situation]] = [
     ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
     ("wall", "runway", situation(112_000, SUMMARY)),
     ("wall-into-tail", "runway", situation(170_000, SUMMARY, ALL)),
+    ("ceiling-into-tail", "runway", situation(70_000, offer("summarize", 4_000), ALL)),
     (
         "byte-limit",
         "runway",
@@ -74,14 +79,12 @@ CASES: list[tuple[str, str, Situation]] = [
 
 def test_every_code_has_a_sentence_and_a_case_here() -> None:
     assert set(SENTENCES) == set(CODES)
-    assert [*(code for code, _, _ in CASES), "not-smaller", "too-large-at-the-door"] == list(CODES), (
-        "which only the engine can find"
-    )
+    assert [*(code for code, _, _ in CASES), *FOUND_BY_THE_ENGINE] == list(CODES)
 
 
 @pytest.mark.parametrize(("code", "policy", "now"), CASES, ids=[code for code, _, _ in CASES])
 def test_every_reason_is_a_sentence_with_all_its_numbers(code: str, policy: str, now: Situation) -> None:
-    reason = decide(now, SETTINGS, policy=policy).because
+    reason = decide(now, CEILING if "ceiling" in code else SETTINGS, policy=policy).because
     assert reason.code == code
     words = sentence(reason)
     for name, fact in reason.facts.items():

@@ -99,7 +99,7 @@ class Play:
                 self.session.append(exchange.answer)
         for event in self.sink.compactions:
             if AT_THE_WALL & set(event.mechanisms) and event.mode != "shorten":
-                assert event.because.code in {"wall", "wall-into-tail"}
+                assert event.because.code in {"wall", "wall-into-tail", "ceiling-into-tail"}
         return Played(
             session=self.session, sink=self.sink, requests=requests, compactions=self.watch.compactions
         )

@@ -120,7 +120,7 @@ def test_a_learned_limit_holds_for_provider_url_and_model_and_for_every_session(
     one, two = lowwater.session("one"), lowwater.session("two")
     one.use("qwen3-coder", base_url="http://one")
     sold = one.status().context
-    one.learn_context_length(32_000)
+    one.learn_context_length("maximum context length is 32000 tokens")
     two.use("qwen3-coder", base_url="http://one")
     assert (one.status().context, two.status().context) == (32_000, 32_000)
     two.use("qwen3-coder", base_url="http://two")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowwater.testing.provider import Say, Seen
+from lowwater.testing.provider import Answer, Fail, Say, Seen
 from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool, working
 
@@ -228,3 +228,28 @@ def test_a_responses_prompt_that_is_too_long_is_compacted_and_sent_once_more(
     assert len(through.provider.requests) == 2
     (session,) = through.store.sessions()
     assert session.turns == 1
+
+
+def test_a_refusal_of_many_images_is_recovered_by_sending_fewer(start: Starting) -> None:
+    """Anthropic's limit of 2000 pixels holds for requests with more than twenty images."""
+
+    def provider(seen: Seen) -> Answer:
+        if str(seen.body["messages"]).count("'image'") > 3:
+            said = (
+                "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max "
+                "allowed size for many-image requests: 2000 pixels"
+            )
+            return Fail(status=400, type="invalid_request_error", message=said)
+        return calls_a_tool(seen)
+
+    through = start(provider)
+    data = {"type": "base64", "media_type": "image/png", "data": "iVBORw0K" * 200}
+    messages: list[Any] = []
+    for number in range(6):
+        picture = {"type": "image", "source": data}
+        said = [{"type": "text", "text": f"Look at this, {number}."}, picture]
+        messages += [{"role": "user", "content": said}, {"role": "assistant", "content": f"I see {number}."}]
+    body = {"model": MODEL, "max_tokens": 9, "tools": ANTHROPIC_TOOLS}
+    asked = [*messages, {"role": "user", "content": "And now?"}]
+    assert through.post(body | {"messages": asked}).status_code == 200
+    assert all(f"Look at this, {number}." in str(through.provider.requests[-1].body) for number in range(6))

@@ -90,7 +90,7 @@ def test_g_what_is_learned_is_keyed_by_provider_url_and_model() -> None:
     lowwater = Lowwater(model="claude-opus-5-5", policy="runway")
     here, there = lowwater.session("here"), lowwater.session("there")
     here.use("gpt-4o", base_url="http://here")
-    here.learn_context_length(32_000)
+    here.learn_context_length(RuntimeError("maximum context length is 32000 tokens"))
     found = {}
     for model in ("gpt-4o", "gpt-4o-mini"):
         for url in ("http://here", "http://there", ""):
@@ -105,7 +105,7 @@ def test_g_what_is_learned_of_a_fallback_counts_for_the_whole_chain() -> None:
     lowwater = Lowwater(model="claude-opus-5-5", fallbacks=[here], policy="runway")
     falling_back, other = lowwater.session("one"), lowwater.session("two")
     falling_back.use("gpt-4o")
-    falling_back.learn_context_length(48_000)
+    falling_back.learn_context_length(RuntimeError("maximum context length is 48000 tokens"))
     assert (other.status().model, other.status().context) == ("claude-opus-5-5", 48_000)
 
 

@@ -118,7 +118,7 @@ def test_what_is_in_order_is_let_through(ledger: Ledger) -> None:
                 mechanisms=("summarize_all",),
             ),
             Protected(first=1, last=0),
-            "the newest user message is verbatim",
+            "the users' words are verbatim",
         ),
         (
             compacted(kept(1, 1), summary(2, 8), kept(9, 9), mechanisms=("summarize_all",)),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.values.limits import Limits, derive_limits
 from lowwater.values.settings import CompressionSettings
@@ -86,7 +87,27 @@ def test_a_ceiling_below_the_threshold_takes_its_place_and_shrinks_what_is_sized
 
 
 def test_a_ceiling_above_the_threshold_changes_nothing() -> None:
-    assert derive_limits(200_000, CompressionSettings(max_view_tokens=150_000)) == limits(200_000)
+    at = derive_limits(200_000, CompressionSettings(max_view_tokens=150_000))
+    assert replace(at, ceiling=None) == limits(200_000)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "growth", "unsure", "most", "roomy"),
+    [
+        pytest.param(None, 0, 0, 183_999, 183_999, id="the wall"),
+        pytest.param(60_000, 0, 0, 60_000, 60_000, id="the ceiling"),
+        pytest.param(60_000, 2_000, 0, 60_000, 50_000, id="five turns of growth"),
+        pytest.param(60_000, 20_000, 0, 60_000, 12_000, id="at least a fifth"),
+        pytest.param(60_000, 0, 1_000, 59_000, 59_000, id="what an estimate may miss"),
+        pytest.param(60_000, 0, 90_000, 54_000, 54_000, id="of which a tenth is believed"),
+        pytest.param(190_000, 0, 0, 183_999, 183_999, id="a ceiling above the wall"),
+    ],
+)
+def test_what_may_be_sent_and_what_leaves_room(
+    ceiling: int | None, growth: int, unsure: int, most: int, roomy: int
+) -> None:
+    at = replace(limits(200_000), ceiling=ceiling, growth=growth, unsure=unsure)
+    assert (at.most, at.roomy) == (most, roomy)
 
 
 @given(

@@ -96,7 +96,7 @@ class Agent:
     def _smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
         """Return a request that is smaller than the one refused: by what was learned of the window, or else by hand."""
         if limit is not None:
-            self.session.learn_context_length(limit)
+            self.session.refused_beyond(limit)
         request = self._prepare()
         if request.tokens < refused.tokens:
             return request

@@ -1,6 +1,6 @@
 """`images`: old pictures and documents become a line that says what was there; bytes count as well as tokens."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from lowwater.compact.making import Making, edit_if_smaller
 from lowwater.compact.offer import offer
@@ -25,18 +25,26 @@ def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> 
     What the user showed in the newest message stays.
     """
     asked = newest_user(items)
-    targets: list[Target] = []
-    for at in zones.middle:
+    found = [
+        target
+        for target in targets(items, zones.middle)
+        if not (target.item == asked if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
+    ]
+    return offer(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
+
+
+def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
+    """Return every picture and non-text document in these items, in messages and in tool results."""
+    found: list[Target] = []
+    for at in indexes:
         item = items[at]
-        if not _holds_pictures(item):
+        if isinstance(item, Summary) or not _holds_pictures(item):
             continue
         together = weight_of(item.message.parts)
         for path, part in _pictures(item):
             tokens = share_of(item.tokens, together, [part])
-            spared = at == asked if len(path) == 1 else (at, path[:1]) in spare
-            if not spared:
-                targets.append(Target(item=at, path=path, tokens=tokens))
-    return offer(NAME, items, targets, left=sum(min(target.tokens, _LINE) for target in targets))
+            found.append(Target(item=at, path=path, tokens=tokens))
+    return found
 
 
 def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:

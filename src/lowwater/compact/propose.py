@@ -10,7 +10,7 @@ from lowwater.compact.making import Making
 from lowwater.compact.mechanism import Mechanism, offers_of, places_of, without
 from lowwater.compact.protection import protected
 from lowwater.compact.results import Result, calls_in, results_in
-from lowwater.compact.zones import Zones, find_zones, smallest_tail
+from lowwater.compact.zones import Zones, find_zones, newest_group, smallest_head, smallest_tail
 from lowwater.values.limits import Limits
 from lowwater.values.proposal import Proposal
 from lowwater.values.settings import Settings
@@ -40,6 +40,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     system_in_preamble: bool = False
     mechanisms: tuple[Mechanism, ...] = ()
     """Those that others wrote; they are asked before ours."""
+    must_fit: bool = False
+    """The prompt is larger than it may be: head, tail and newest exchange may be shortened too."""
     too_large: bool = False
     """The request has more bytes than its provider takes: pictures in the tail may go too."""
     memo: tuple[tuple[object, ...], Offers] | None = None
@@ -86,7 +88,7 @@ def propose(asked: Asked) -> Offers:
 
 def wall_limit(limits: Limits, scale: float) -> int:
     """Return the largest tool result, in counted tokens, when fitting comes before keeping."""
-    return max(500, counted(limits.wall, scale) // 8)
+    return max(500, counted(limits.most + 1, scale) // 8)
 
 
 def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
@@ -103,7 +105,8 @@ def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
     kept = protected(items, prunable, making.preset, tokens=protect)
     going = [result for result in prunable if result.place not in kept]
     gone = replaced.union(result.place for result in going)
-    left = [result for result in results if result.item >= zones.head and result.place not in gone]
+    newest = newest_group(items, zones)
+    left = [result for result in results if result.item < newest and result.place not in gone]
     return [
         repeated,
         elide.propose(items, going, making),
@@ -114,11 +117,12 @@ def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
             spare={result.place for result in outputs} - gone,
         ),
         _shorter(asked, [result for result in left if result.tool not in spared]) or _shorter(asked, left),
+        shorten.propose_squeeze(items, making) if asked.must_fit else None,
     ]
 
 
 def _shorter(asked: Asked, results: Sequence[Result]) -> Proposal | None:
-    """Offer what is only allowed when nothing else fits: outputs shortened, in the tail too.
+    """Offer what is only allowed when nothing else fits: outputs shortened, in head and tail too, but for the newest exchange.
 
     Results that are never pruned are offered only when no other is left to shorten.
     """
@@ -133,8 +137,15 @@ def _summaries(asked: Asked, zones: Zones) -> list[Proposal | None]:
         _summary(asked, zones, summarize.NAME),
         condense.propose_leaf(items, zones, chunk=asked.counted(leaf.leaf_chunk_tokens), target=target),
         condense.propose_condense(items, zones, target=target),
-        _summary(asked, smallest_tail(items, zones), EVERYTHING),
+        _summary(asked, _smallest(asked, zones), EVERYTHING),
     ]
+
+
+def _smallest(asked: Asked, zones: Zones) -> Zones:
+    """Return the zones where fitting comes before keeping: the newest exchange is tail, and a large head is only what was said first."""
+    zones = smallest_tail(asked.items, zones)
+    head = sum(item.tokens for item in asked.items[: zones.head])
+    return smallest_head(asked.items, zones) if head > 2 * wall_limit(asked.limits, asked.scale) else zones
 
 
 def _summary(asked: Asked, zones: Zones, name: str) -> Proposal | None:

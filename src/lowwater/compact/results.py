@@ -70,8 +70,14 @@ def calls_in(items: Iterable[Item]) -> dict[str, ToolCall]:
     }
 
 
-def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, ToolCall]) -> list[Result]:
-    """Return the tool results in these items, in order, but for those that are placeholders already."""
+def results_in(
+    items: Sequence[Item],
+    indexes: Iterable[int],
+    calls: dict[str, ToolCall],
+    *,
+    placeholders: bool = False,
+) -> list[Result]:
+    """Return the tool results in these items, in order, but for those that are placeholders already unless those are wanted."""
     found: list[Result] = []
     for index in indexes:
         item = items[index]
@@ -79,7 +85,7 @@ def results_in(items: Sequence[Item], indexes: Iterable[int], calls: dict[str, T
             continue
         together = weight_of(item.message.parts) if len(item.message.parts) > 1 else 0
         for path, part, original in _results(item):
-            if is_placeholder(part):
+            if not placeholders and is_placeholder(part):
                 continue
             whole, pictures = item.tokens, 0
             if len(item.message.parts) > 1:

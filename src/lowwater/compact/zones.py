@@ -54,5 +54,21 @@ def smallest_tail(items: Sequence[Item], zones: Zones) -> Zones:
     return Zones(head=zones.head, tail=max(zones.tail, newest), cuts=zones.cuts)
 
 
+def newest_group(items: Sequence[Item], zones: Zones) -> int:
+    """Return the index at which the newest group begins; what came behind it belongs to it here."""
+    return smallest_tail(items, Zones(head=0, tail=0, cuts=zones.cuts)).tail
+
+
+def smallest_head(items: Sequence[Item], zones: Zones) -> Zones:
+    """Return the zones at the wall with a head of nothing but what was said before the first answer: system prompts, users' words."""
+    spoken = next(
+        (at for at, item in enumerate(items) if item.message.role == "assistant" or item.message.results),
+        len(items),
+    )
+    head = min(zones.head, _cut_before(zones.cuts, spoken))
+    # A head that reached into the newest group held the tail back.
+    return Zones(head=head, tail=max(head, min(zones.tail, newest_group(items, zones))), cuts=zones.cuts)
+
+
 def _cut_before(cuts: Sequence[int], index: int) -> int:
     return cuts[bisect_right(cuts, index) - 1]

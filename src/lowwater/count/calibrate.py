@@ -19,6 +19,8 @@ PRIOR_TOKENS = 16_000
 """The family's scale weighs as much as this many counted tokens of growth in the session itself."""
 STRANGEST_GROWTH = 2.0
 """One call moves the scale as if its growth were at most this factor away from what the family's scale predicts."""
+_MEASURED = 500
+"""Counted tokens of growth from which on the ratio measured in a session says something."""
 REMEMBERED = 10
 """The hidden part is the median over this many newest calls."""
 LARGEST_REPORT = 1e12
@@ -56,6 +58,21 @@ class Calibration(Struct, frozen=True, kw_only=True):
             return 0.0
         scale = self.scale
         return median(seen.reported - scale * seen.counted for seen in self.recent)
+
+    def unsure(self, counted_now: int) -> int:
+        """Return by how much `next_prompt` may fall short: what came since the last report may be as dear as all that was measured.
+
+        The scale follows slowly, so that nothing odd moves it; where a limit must hold, what was measured counts in full.
+        """
+        if not self.recent or counted_now <= self.recent[-1].counted:
+            return 0
+        last = self.recent[-1]
+        if self.grown_counted >= _MEASURED:
+            measured = self.grown_reported / self.grown_counted
+        else:
+            measured = last.reported / max(1, last.counted)
+            measured = measured if measured <= STRANGEST_GROWTH * self.scale else 0.0
+        return round(max(0.0, measured - self.scale) * (counted_now - last.counted))
 
     def observe(self, *, counted: int, reported: float) -> "Calibration":
         """Return the calibration after a call whose prompt was `counted` by us and `reported` by the provider.

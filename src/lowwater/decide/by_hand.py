@@ -17,11 +17,11 @@ def by_hand(now: Situation, policy: Policy) -> Decision | None:
     if not plan:
         return Keep(because=because("nothing-by-hand", prompt=now.prompt))
     reason = because("by-hand", prompt=now.prompt, expected=expected_after(now, plan))
-    return Compact(proposals=plan, because=reason, below=now.limits.threshold)
+    return Compact(proposals=plan, because=reason, below=now.limits.threshold, fit=now.limits.roomy)
 
 
 def _plan(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
-    if now.prompt >= now.limits.wall and (fitting := fitting_plan(now)):
+    if now.prompt > now.limits.most and (fitting := fitting_plan(now)):
         return fitting
     return _own(now, policy) or (*pruning(now), *summaries(now)) or now.proposals[:1]
 

@@ -18,6 +18,7 @@ STEPS = {
     "reasoning": "Drop old reasoning",
     "images": "Put placeholders in place of old images",
     "shorten": "Shorten long tool outputs to their beginning, end and error lines",
+    "squeeze": "If that is not enough, shorten whatever is left but the users' words, the newest results last",
     "summarize": "Replace the messages between the protected start and end by one summary",
     "summarize_all": "Replace everything but the protected start and the newest exchange by one summary",
     "native": "Have the provider compact everything before the protected end itself, into a signed block that goes first",

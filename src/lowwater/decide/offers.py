@@ -8,7 +8,11 @@ from lowwater.values.situation import Situation
 
 MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
 PRUNING = (*MIDDLE_EDITS, "shorten")
-"""Edits that take no call of a model. Outputs inside the tail are offered for shortening only at the wall."""
+"""Edits that take no call of a model. Outputs inside the tail are offered for shortening only at the wall or a ceiling."""
+SQUEEZE = "squeeze"
+"""The last step at the wall or a ceiling: whatever is left is shortened, but for the users' words."""
+INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
+"""What reaches into the protected start and end; offered only where the prompt does not fit."""
 
 
 def useful(now: Situation, *mechanisms: str) -> tuple[Proposal, ...]:
@@ -19,7 +23,7 @@ def useful(now: Situation, *mechanisms: str) -> tuple[Proposal, ...]:
 def edits_of_others(now: Situation) -> tuple[Proposal, ...]:
     """Return the useful offers of mechanisms that are not ours: they edit parts of the middle."""
     others = (offer.mechanism for offer in now.proposals if offer.span is None)
-    return useful(now, *(name for name in dict.fromkeys(others) if name not in PRUNING))
+    return useful(now, *(name for name in dict.fromkeys(others) if name not in (*PRUNING, SQUEEZE)))
 
 
 def middle_edits(now: Situation) -> tuple[Proposal, ...]:

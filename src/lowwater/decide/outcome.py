@@ -35,7 +35,7 @@ def after_summary(past: Past) -> Past:
 
 
 def after_turn(past: Past) -> Past:
-    """Return the past after a turn was recorded."""
+    """Return the past when a turn has begun."""
     return replace(past, turns_since=past.turns_since + 1)
 
 

@@ -18,7 +18,7 @@ from lowwater.values.situation import Situation
 def decide(now: Situation, settings: Settings, *, policy: Policy | str | None = None) -> Decision:
     """Return what to do before the next call, under the policy of the settings unless another is given or named.
 
-    Switched off is off, even by hand and at the wall. By hand and at the wall nothing holds a compaction back.
+    Switched off is off, even by hand and at the wall. By hand, at the wall and above a ceiling nothing holds a compaction back.
     """
     chosen = policy if isinstance(policy, Policy) else policy_named(policy or settings.compression.policy)
     return (
@@ -26,6 +26,7 @@ def decide(now: Situation, settings: Settings, *, policy: Policy | str | None = 
         or by_hand(now, chosen)
         or at_the_wall(now)
         or over_byte_limit(now)
+        or above_ceiling(now, settings)
         or _unless_held_back(now, _wanted(now, settings, chosen))
     )
 
@@ -37,11 +38,9 @@ def _disabled(now: Situation, settings: Settings) -> Keep | None:
 
 
 def _wanted(now: Situation, settings: Settings, policy: Policy) -> Decision:
-    """Return what the numbers ask for: staying below a cliff, below the user's ceiling, hygiene, or the policy's rule."""
+    """Return what the numbers ask for: staying below a cliff, hygiene, or the policy's rule."""
     avoided = over_cliff(now) if policy.avoids_cliffs else None
-    return (
-        avoided or above_ceiling(now, settings) or safety_net(now, settings) or policy.decide(now, settings)
-    )
+    return avoided or safety_net(now, settings) or policy.decide(now, settings)
 
 
 def _unless_held_back(now: Situation, wanted: Decision) -> Decision:

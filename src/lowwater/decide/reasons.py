@@ -21,6 +21,7 @@ Code = Literal[
     "cache-aware",
     "does-not-fit",
     "too-many-bytes",
+    "ceiling-out-of-reach",
     "irreducible",
     "rent-cannot-be-due",
     "undone",
@@ -33,6 +34,7 @@ Code = Literal[
     "by-hand",
     "wall",
     "wall-into-tail",
+    "ceiling-into-tail",
     "byte-limit",
     "cliff",
     "rent-paid",
@@ -51,6 +53,9 @@ Code = Literal[
     "not-smaller",
     # on arrival
     "too-large-at-the-door",
+    "no-room-at-the-door",
+    # after a refusal
+    "images-refused",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

@@ -30,6 +30,8 @@ SENTENCES: dict[Code, str] = {
     "cache-aware": "A pass would remove {reduction} of {assembled} tokens, less than the {least_reduction} that are "
     f"worth breaking the cache for. {_LEAF} (pressure: {{pressure}}).",
     "does-not-fit": f"{_WALL}, and nothing can be removed: take a model with a larger window, or send less.",
+    "ceiling-out-of-reach": "The prompt of {prompt} tokens is above the ceiling of {ceiling} (max_view_tokens), and nothing more can be "
+    "removed: the system prompt, the tools, the users' words and the newest exchange alone are larger. Raise the ceiling, or send less.",
     "too-many-bytes": "The request of {bytes} bytes is larger than the {limit} that the provider takes, and nothing can be "
     "removed: send fewer or smaller images.",
     "irreducible": "The last compaction could get no lower than {floor} tokens (in vain, in a row: {tries}). The "
@@ -53,6 +55,9 @@ SENTENCES: dict[Code, str] = {
     "wall": f"{_WALL} and must be made to fit; compacting its older messages should leave {{expected}}.",
     "wall-into-tail": f"{_WALL} and must be made to fit. Compacting its older messages would leave {{middle}}, "
     "so its protected end shrinks too, until at most {enough} are left; all steps together should leave {expected}.",
+    "ceiling-into-tail": "The prompt of {prompt} tokens is above the ceiling of {ceiling} (max_view_tokens). Compacting its older "
+    "messages would leave {middle}, too much for several turns of growth, so its protected start and end shrink too, until at most "
+    "{enough} are left; all steps together should leave {expected}.",
     "byte-limit": "The request of {bytes} bytes is larger than the {limit} that the provider takes, so it must be made "
     "smaller whatever its tokens.",
     "cliff": "The prompt of {prompt} tokens has reached {cliff}, from where on the whole request is billed at higher "
@@ -83,6 +88,9 @@ SENTENCES: dict[Code, str] = {
     "of {prompt} tokens and leave {expected}.",
     "too-large-at-the-door": "Tool results that came in (so many: {results}) were longer than {limit} tokens and were shortened "
     "before they entered the prompt.",
+    "no-room-at-the-door": "Tool results that came in (so many: {results}) would have made a prompt of {prompt} tokens, more than the {limit} "
+    "that may be sent. The last compaction was only {turns} turns ago, so they were shortened instead of compacting again.",
+    "images-refused": "The provider refused the request for its images, so older ones were replaced by placeholders (messages: {messages}).",
     "not-smaller": "What was tried ({wanted}) would not have made the prompt of {prompt} tokens smaller, so it stays as "
     "it is.",
 }

@@ -51,7 +51,7 @@ def commit(
     state: State, result: Result, setup: Setup, *, work: Work, now: Situation, decision: Compact
 ) -> Acted:
     """Append what a compaction made of the view; if that is not smaller, only the attempt is remembered."""
-    now = replace(now, past=_after_summaries(now.past, result))
+    now = replace(now, past=_after_summaries(now.past, result, work))
     state = replace(
         state,
         standing=_standing(state, result, now.at),
@@ -180,7 +180,8 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
     )
 
 
-def _after_summaries(past: Past, result: Result) -> Past:
+def _after_summaries(past: Past, result: Result, work: Work) -> Past:
+    """Return the past after what the summarizers did; what was written without asking one says nothing about them."""
     if result.failed_at is not None:
         return after_failure(past, at=result.failed_at)
-    return after_summary(past) if result.judged else past
+    return after_summary(past) if result.judged and work.ladder.rungs else past

@@ -4,8 +4,9 @@ from collections.abc import Generator, Sequence
 
 from msgspec.structs import replace
 
+from lowwater.compact import shorten
 from lowwater.engine.effects import Outcome, Summarize
-from lowwater.engine.pruning import prune
+from lowwater.engine.pruning import prune, squeeze
 from lowwater.engine.replacing import REPLACING, WHOLE, longest_summary, replace_spans
 from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact
@@ -13,12 +14,16 @@ from lowwater.values.proposal import Proposal
 
 
 def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Result]:
-    """Prune, see whether that is enough, and only then ask for a summary (SPEC C, D).
+    """Prune, see whether that is enough, and only then ask for a summary (SPEC C, D); squeeze what is still too large, where it must fit.
 
     Where no prune can be enough, what the summary will replace is left alone until there turns out to be none.
     """
     work = replace(work, asked=replace(work.asked, items=tuple(work.asked.items)))
-    edits = [proposal for proposal in decision.proposals if proposal.mechanism not in REPLACING]
+    edits = [
+        proposal
+        for proposal in decision.proposals
+        if proposal.mechanism not in REPLACING and proposal.mechanism != shorten.SQUEEZE
+    ]
     spans = [proposal for proposal in decision.proposals if proposal.mechanism in REPLACING]
     least = _untouched(work, edits)
     waits = _can_wait(work, edits, spans, least=least, enough=decision.enough)
@@ -27,6 +32,8 @@ def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Re
         result = yield from replace_spans(work, result, spans, enough=decision.enough)
     if waits and tokens_of(result.items) >= least:
         result = _smaller(result, prune(work, edits), at=work.at)
+    if any(proposal.mechanism == shorten.SQUEEZE for proposal in decision.proposals):
+        result = squeeze(work, result, fit=decision.fit)
     if tokens_of(result.items) < tokens_of(work.asked.items):
         return result
     return replace(

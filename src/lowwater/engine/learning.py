@@ -2,19 +2,51 @@
 
 from msgspec.structs import replace
 
+from lowwater.count.calibrate import HIGHEST_SCALE
 from lowwater.decide.outcome import after_turn
 from lowwater.engine.billing import cost_of_answer
 from lowwater.engine.state import State, Totals
+from lowwater.values.groups import turns
 from lowwater.values.response import Response
 from lowwater.values.usage import together
 
+_MOST_HIDDEN = 200_000
+"""Tokens that a client may keep to itself: a system prompt and tools that are not shown to Lowwater."""
+_MOST_NEW_HIDDEN = 100_000
+"""And that it may add to these between two calls."""
+_MOST_PROMPT = 100_000_000
+_MOST_OUTPUT = 10_000_000
+"""More than any model takes or gives."""
+_TURNS_MEASURED = 8
 _MEMORY = 0.2
 """How much the newest turn counts in the measured growth."""
 
 
+def believed(state: State, response: Response) -> Response:
+    """Return an answer whose usage is not believed without it: no prompt that was counted so small can be billed so large.
+
+    What the count cannot see may be large too, and grow at once: the same said twice in a row is believed.
+    """
+    usage = response.usage
+    if usage is None:
+        return response
+    call = state.call
+    counted = call.counted if call else state.sent or state.counted
+    most = round(HIGHEST_SCALE * counted) + _MOST_HIDDEN
+    if state.calibration.recent:
+        most = round(HIGHEST_SCALE * state.calibration.predict(counted)) + _MOST_NEW_HIDDEN
+    largest = max([response.prompt, *(each.prompt for each in response.calls)])
+    again = 0 < state.doubted <= 2 * largest and largest <= 2 * state.doubted
+    if usage.output > _MOST_OUTPUT or (largest > most and not (again and largest <= _MOST_PROMPT)):
+        said = (
+            f"{largest:,} tokens of prompt and {usage.output:,} of output for a prompt of about {counted:,}"
+        )
+        return response.unbelieved(said)
+    return response
+
+
 def learn(state: State, response: Response) -> State:
     """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
-    state = replace(state, past=after_turn(state.past))
     state = replace(state, totals=totals_with(state, response))
     call = state.call
     if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
@@ -26,6 +58,21 @@ def learn(state: State, response: Response) -> State:
         calibration=calibration,
         reported=response.prompt,
     )
+
+
+def measure_growth(state: State) -> State:
+    """Return the session with what its newest turn adds to the prompt, as counted; of a list that comes all at once, each turn's."""
+    if state.sent:
+        grown = [state.counted - state.sent]
+    else:
+        items = state.ledger.view.items
+        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
+        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
+    new = [tokens for tokens in grown if tokens > 0]
+    if not new:
+        return state
+    # Counted here and not with the answer: a client may append answers and never record one.
+    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:], past=after_turn(state.past))
 
 
 def _with_growth(state: State, prompt: int) -> State:

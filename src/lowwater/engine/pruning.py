@@ -1,6 +1,9 @@
 """Carrying out what takes no summary: all edits of a plan, or none of them."""
 
 from collections.abc import Sequence
+from math import ceil
+
+from msgspec.structs import replace
 
 from lowwater.compact import dedupe, elide, images, reasoning, shorten
 from lowwater.compact.mechanism import applied
@@ -9,6 +12,8 @@ from lowwater.engine.work import Result, Work, first_difference, tokens_of
 from lowwater.values.events import Phase
 from lowwater.values.proposal import Proposal
 from lowwater.values.view import Item
+
+_LEAST_SCALE = 0.1
 
 
 def prune(work: Work, proposals: Sequence[Proposal]) -> Result:
@@ -28,6 +33,23 @@ def prune(work: Work, proposals: Sequence[Proposal]) -> Result:
     return Result(
         items=tuple(items),
         phases=tuple(done),
+        first_changed=first_difference(work.asked.items, items),
+    )
+
+
+def squeeze(work: Work, result: Result, *, fit: int) -> Result:
+    """Shorten whatever is left but the users' words until the prompt has at most `fit` tokens; none, if it has no more already."""
+    over = work.size(result.items) - fit
+    if over <= 0:
+        return result
+    tokens = tokens_of(result.items) - max(1, ceil(over / max(work.asked.scale, _LEAST_SCALE)))
+    items = shorten.squeeze(result.items, work.making, tokens=tokens)
+    if tokens_of(items) >= tokens_of(result.items):
+        return result
+    return replace(
+        result,
+        items=tuple(items),
+        phases=(*result.phases, work.phase(shorten.SQUEEZE, result.items, items)),
         first_changed=first_difference(work.asked.items, items),
     )
 

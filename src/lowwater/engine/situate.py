@@ -1,6 +1,7 @@
 """From a session's state to the numbers a policy decides by."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,13 +21,13 @@ from lowwater.engine.resting import Rest, rest_after
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.values.decision import Compact
-from lowwater.values.limits import Limits, derive_limits
+from lowwater.values.limits import TURNS_BETWEEN, Limits, derive_limits
 from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
 from lowwater.values.situation import Situation, effective_size, scaled
 from lowwater.values.view import Item, Summary, bytes_of
 
-_AT_THE_WALL = frozenset({EVERYTHING, shorten.NAME})
+_AT_THE_WALL = frozenset({EVERYTHING, shorten.NAME, shorten.SQUEEZE})
 
 
 class Situated(Struct, frozen=True, kw_only=True):
@@ -89,9 +90,9 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
 
 
 def with_offers(situated: Situated) -> Situated:
-    """Return the situation with everything the mechanisms offer; what reaches into the tail only at the wall."""
+    """Return the situation with everything the mechanisms offer; what reaches into head and tail only where it must fit."""
     now = situated.now
-    offers = propose(situated.asked).proposals
+    offers = propose(replace(situated.asked, must_fit=not now.fits)).proposals
     if now.fits:
         offers = tuple(offer for offer in offers if offer.mechanism not in _AT_THE_WALL)
     ready = situated.parked.offer(situated.asked.items) if situated.parked else None
@@ -197,7 +198,22 @@ def limits_for(state: State, setup: Setup) -> Limits:
     )
     cliffs = state.model.cliffs
     limits = replace(limits, cliff=cliffs[0].starts_at if cliffs else None, max_bytes=state.model.max_bytes)
+    unsure = state.calibration.unsure(state.counted)
+    limits = replace(limits, growth=_usual_growth(state, most=limits.most), unsure=unsure)
     return limits.priced(compression.max_view_tokens, growth=state.growth) if preset.priced else limits
+
+
+def _usual_growth(state: State, *, most: int) -> int:
+    """Return what a turn adds in the mean, by our own count.
+
+    One that adds more than a fifth of all there may be is no usual turn. Where most are such, there is no room for five of them, and
+    half of it is kept free.
+    """
+    grown = [scaled(tokens, state.calibration.scale) for tokens in state.grown]
+    usual = [tokens for tokens in grown if tokens <= most // TURNS_BETWEEN]
+    if 2 * len(usual) < len(grown):
+        return most // (2 * TURNS_BETWEEN)
+    return round(fmean(usual)) if usual else 0
 
 
 def _prompt(state: State, setup: Setup) -> int:

@@ -100,11 +100,19 @@ class State(Struct, frozen=True, kw_only=True):
     totals: Totals = Totals()
     reported: int = 0
     """The size of the last prompt as its provider reported it; 0 if it never did, or another model answered."""
+    windows: tuple[tuple[str, int], ...] = ()
+    """Context lengths that a caller set for this session, by provider, URL and model."""
+    taught: tuple[tuple[str, int], ...] = ()
+    """Context lengths that providers' errors told in this session, by provider, URL and model."""
+    doubted: int = 0
+    """The size of the last prompt as its provider reported it, where that was not believed; 0 if it was."""
     sent: int = 0
     """The size of what was last prepared for sending, as counted."""
     growth: float = 0.0
     growths: int = 0
     """How many turns the growth was measured over."""
+    grown: tuple[int, ...] = ()
+    """What each of the newest turns added to the prompt, as counted, the newest last."""
     warned: frozenset[str] = frozenset()
     decision: Decision | None = None
     last: Compaction | None = None

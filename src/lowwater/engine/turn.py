@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.assemble.legal import made_legal
+from lowwater.decide.cool_down import cool_down_left
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
 from lowwater.decide.warnings import UsageWarning, warn
@@ -16,7 +17,8 @@ from lowwater.engine.compaction import carry_out
 from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
-from lowwater.engine.learning import learn, totals_with
+from lowwater.engine.ladder import Ladder
+from lowwater.engine.learning import believed, learn, measure_growth, totals_with
 from lowwater.engine.native import follow_native, tell_in_words
 from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
@@ -37,6 +39,7 @@ from lowwater.values.events import Event
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.response import Response
+from lowwater.values.situation import Situation
 from lowwater.values.turn_record import TurnRecord
 
 _MOST_ACTS = 4
@@ -55,7 +58,7 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     """Take in what the client brings, compact if the policy says so, and return what to send."""
     state = drop_stale(take_in(state, incoming, setup, at))
     state = follow_native(tell_in_words(state, setup, at), setup, at)
-    state = strip_unbound(state, setup, at)
+    state = measure_growth(strip_unbound(state, setup, at))
     at_door = shorten_new(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
     state = acted.state
@@ -77,15 +80,20 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
     state: State
     record: TurnRecord
+    doubt: str = ""
+    """Why what the provider reported was not believed; empty if it was."""
 
 
 def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
-    """Learn from what the provider reported, and append the answer."""
+    """Learn from what the provider reported, as far as that can be believed, and append the answer."""
+    said, response = response, believed(state, response)
+    if said.usage is not None:
+        state = replace(state, doubted=said.prompt if response.usage is None else 0)
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = told(state, wire.format)
     after = append(answered(learn(state, response), response), [response.message], setup, at)
-    return Recorded(state=after, record=turn_record(state, response, at))
+    return Recorded(state=after, record=turn_record(state, response, at), doubt=response.doubt)
 
 
 def record_beside(state: State, response: Response, at: float) -> Recorded:
@@ -93,8 +101,13 @@ def record_beside(state: State, response: Response, at: float) -> Recorded:
 
     The call under way, if there is one, is another.
     """
+    response = believed(replace(state, call=None), response)
     billed = totals_with(replace(state, call=None), response)
-    return Recorded(state=replace(state, totals=billed), record=beside_record(state, response, at))
+    return Recorded(
+        state=replace(state, totals=billed),
+        record=beside_record(state, response, at),
+        doubt=response.doubt,
+    )
 
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
@@ -143,7 +156,7 @@ def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> 
         asked=situated.asked,
         prompt=now.prompt,
         at=now.at,
-        ladder=arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at),
+        ladder=_ladder(state, setup, now, decision),
         parked=situated.parked,
         focus=focus,
         by_hand=now.forced,
@@ -153,6 +166,14 @@ def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> 
     result = yield from _telling(carry_out(work, decision), state.ledger)
     acted = commit(state, result, setup, work=work, now=now, decision=decision)
     return replace(acted, state=drop_stale(acted.state))
+
+
+def _ladder(state: State, setup: Setup, now: Situation, decision: Compact) -> Ladder:
+    """Return who is asked for summaries; while they cool down nobody is, unless the prompt would not fit at all or a person asked."""
+    ladder = arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at)
+    if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
+        return ladder
+    return replace(ladder, rungs=0)
 
 
 def _telling(

@@ -50,7 +50,7 @@ from lowwater.gateway.web_pages import Entered, enter, refuse_unless_opened, ref
 from lowwater.ports import Clock, Store
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.betas import betas_of_body
-from lowwater.wire.context_limit import is_overflow
+from lowwater.wire.context_limit import is_image_refusal, is_overflow
 from lowwater.wiring.counting import checked_while_counting
 
 T = TypeVar("T")
@@ -424,8 +424,8 @@ class Gateway:
         await relay(response, answering)
 
     async def _overflowed(self, status: int, said: bytes, turn: Turn, line: Line) -> Turn | None:
-        """Return a smaller turn if the provider says that the prompt is too long; None for any other refusal."""
-        if not is_overflow(status, said):
+        """Return a smaller turn if the provider says that the prompt is too long or has too many images; None for any other refusal."""
+        if not (is_overflow(status, said) or is_image_refusal(status, said)):
             return None
         line.overflowed = True
         try:

@@ -23,7 +23,7 @@ from lowwater.gateway.sessions import Sessions
 from lowwater.ingest.likeness import likeness
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.marks import unmark_content
-from lowwater.wire.context_limit import context_length_in
+from lowwater.wire.context_limit import context_length_in, refuses_images
 from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.request import PreparedRequest
@@ -153,14 +153,16 @@ class Turns:
         return any((place.tenant, key) in self._changed for key in sought.keys)
 
     def again(self, turn: Turn, said: str) -> Turn | None:
-        """Learn the real limit from a provider's refusal and prepare once more; None if nothing else would be sent."""
+        """Learn the real limit from a provider's refusal, or drop older images, and prepare once more; None if nothing else would be sent."""
         asked, session = turn.asked, turn.session
-        tokens = _limit_in(said, turn)
-        if tokens is None:
-            return None
-        session.learn_context_length(tokens)
+        fewer_images = refuses_images(said)
+        if not fewer_images:
+            tokens = _limit_in(said, turn)
+            if tokens is None:
+                return None
+            session.refused_beyond(tokens)
         read, _ = self._read(asked, turn.sought.tenant)
-        offered = session.offer_turn(ReadAlready(asked=asked, read=tuple(read)))
+        offered = session.offer_turn(ReadAlready(asked=asked, read=tuple(read)), fewer_images=fewer_images)
         body = outgoing(asked, offered.request, marking=self._options.marks)
         if body == turn.body:
             return None

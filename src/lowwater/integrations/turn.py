@@ -11,6 +11,7 @@ from lowwater.integrations.shown import Sending, sending
 from lowwater.integrations.units import Unit, format_of, wire_of, wires_of
 from lowwater.values.message import Format, Message
 from lowwater.values.usage import Usage
+from lowwater.wire.context_limit import refuses_images
 from lowwater.wire.reading import read_fields
 from lowwater.wiring.session import Session
 
@@ -74,7 +75,12 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 def learns(session: Session, error: Exception) -> bool:
-    """Return whether an error taught that the window is smaller than believed, so that the call may be tried once more."""
+    """Return whether an error taught that the window is smaller than believed, so that the call may be tried once more.
+
+    Where it refuses the images, older ones are dropped.
+    """
+    if refuses_images(str(error)):
+        return session.drop_images()
     believed = session.status().context
     try:
         return session.learn_context_length(error) < believed

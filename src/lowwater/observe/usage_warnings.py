@@ -14,6 +14,16 @@ _SEVERITY: dict[Level, int] = {
 }
 
 
+def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
+    """Log that a provider's usage is not believed, unless `quiet`; the answer is kept all the same."""
+    if not quiet:
+        _log.warning(
+            "%s: the usage that the provider reported is not believed and left out: %s. This is said once.",
+            session,
+            why,
+        )
+
+
 def tell_warning(
     warning: UsageWarning, session: str, *, call: Callable[[UsageWarning], object] | None, quiet: bool
 ) -> None:

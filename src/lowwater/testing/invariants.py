@@ -20,8 +20,8 @@ NATIVE = "native"
 """The provider's own block stands first: the protected start goes into it, and nothing else may."""
 IN_OTHER_WORDS = frozenset({"native_as_text"})
 """Mechanisms that say the same in another form, which may be longer."""
-AT_THE_WALL = frozenset({"shorten", "summarize_all"})
-"""Mechanisms that may reach into the tail."""
+AT_THE_WALL = frozenset({"shorten", "summarize_all", "squeeze"})
+"""Mechanisms that may reach into head and tail: there only what the users said, and the system prompt, stays as it is."""
 
 
 class Protected(Struct, frozen=True, kw_only=True):
@@ -88,29 +88,41 @@ def check_prefix(before: Sequence[Message], after: Sequence[Message]) -> None:
 
 
 def check_compaction(before: View, after: View, mechanisms: Iterable[str], protected: Protected) -> None:
-    """A compaction shrinks the view and leaves head, tail and protected results alone (invariants 3 and 4)."""
+    """A compaction shrinks the view and leaves head, tail and protected results alone (invariants 3 and 4).
+
+    At the wall and at a ceiling it leaves alone what the users said, and the newest answer with its calls.
+    """
     used = set(mechanisms)
     _hold("the view is strictly smaller", after.tokens < before.tokens or used <= IN_OTHER_WORDS)
     old, new = list(before.items), list(after.items)
     first = max(0, protected.first - bool(before.system))
     summaries = [at for at, item in enumerate(old) if isinstance(item, Summary)]
     head = 0 if NATIVE in used else min([_aligned(old, min(first, len(old))), *summaries])
+    if used & AT_THE_WALL:
+        head = min(head, _answered(old))
     for at in range(head):
         noted = at == 0 and protected.notes_in_system and old[0].message.role in {"system", "developer"}
         at_door = "shorten" in used and not any(item.message.role == "assistant" for item in old[at:])
-        _hold(f"head item {at} is untouched", noted or at_door or _untouched(old[at], new[at], protected))
+        said = bool(used & AT_THE_WALL) and _keeps_words(old[at].message, new[at].message)
+        _hold(
+            f"head item {at} is untouched",
+            noted or at_door or said or _untouched(old[at], new[at], protected),
+        )
     if not used & AT_THE_WALL:
         tail = min(protected.last, len(old) - head)
         for at in range(1, tail + 1):
             _hold(f"tail item −{at} is untouched", _untouched(old[-at], new[-at], protected))
-    if "shorten" not in used:
+    for item in new:
+        if isinstance(item, Edited) and item.message.role == "user":
+            _hold("the users' words are verbatim", _keeps_words(item.original, item.message))
+    if not used & {"shorten", "squeeze"}:
         known = {item.number: item.edits for item in old if isinstance(item, Edited)}
         for item in new:
             if isinstance(item, Edited):
                 edits = [edit for edit in item.edits if edit not in known.get(item.number, ())]
                 whole = not any(_is_protected(item, edit, new, protected) for edit in edits)
                 _hold("a result that is never pruned is whole", whole)
-    _check_newest_group(old, new, protected)
+    _check_newest_group(old, new, protected, squeezed="squeeze" in used)
 
 
 def check_nothing_lost(ledger: Ledger) -> None:
@@ -162,15 +174,31 @@ def _aligned(items: Sequence[Item], head: int) -> int:
     return head
 
 
-def _check_newest_group(old: Sequence[Item], new: Sequence[Item], protected: Protected) -> None:
-    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (SPEC C2)."""
+def _answered(items: Sequence[Item]) -> int:
+    """Return the index of the first item that is not a system prompt or what a user said."""
+    return next(
+        (at for at, item in enumerate(items) if item.message.role == "assistant" or item.message.results),
+        len(items),
+    )
+
+
+def _check_newest_group(
+    old: Sequence[Item], new: Sequence[Item], protected: Protected, *, squeezed: bool
+) -> None:
+    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (SPEC C2).
+
+    Where even that does not fit, long arguments of its calls may be, too.
+    """
     tail = old[len(old) - min(protected.last, len(old)) :]
     answers = [item for item in tail if item.message.role == "assistant" and not isinstance(item, Summary)]
     if not answers:
         return
     newest = next(_numbers(answers[-1]))
     kept = [item for item in new if not isinstance(item, Summary) and item.number == newest]
-    _hold("the newest group is kept", kept and kept[0].message.calls == answers[-1].message.calls)
+    _hold("the newest group is kept", kept)
+    calls, before = kept[0].message.calls, answers[-1].message.calls
+    named = [(call.id, call.name) for call in calls] == [(call.id, call.name) for call in before]
+    _hold("the newest calls are kept", named and (squeezed or calls == before))
 
 
 def _untouched(old: Item, new: Item, protected: Protected) -> bool:
@@ -216,6 +244,12 @@ def _speaks(message: Message) -> bool:
     return message.role == "user" and any(
         not isinstance(part, Text) or part.text.strip() for part in _said(message)
     )
+
+
+def _keeps_words(old: Message, new: Message) -> bool:
+    """Return whether all texts of a message are still there, in order; lines that stand for pictures may be between them."""
+    shown = iter([part.text for part in new.parts if isinstance(part, Text)])
+    return old.role == new.role and all(part.text in shown for part in old.parts if isinstance(part, Text))
 
 
 def _said(message: Message) -> list[AnyPart]:

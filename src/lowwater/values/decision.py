@@ -32,6 +32,8 @@ class Compact(Struct, frozen=True, kw_only=True, tag="compact"):
     enough: int = 0
     below: int = 0
     """Ending at this size or above was fruitless: the next compaction would be due at once. 0: anything smaller will do."""
+    fit: int = 0
+    """The size that a squeeze among the proposals works towards; 0 if there is none."""
 
 
 Decision = Keep | Compact

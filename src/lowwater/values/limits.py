@@ -14,6 +14,13 @@ _RUNWAY_TURNS = 20
 """Turns that should pass before a compaction that was forced by a size is followed by the next."""
 _LEAST_PRUNE = 5_000
 _DEFAULT_RESERVE = 16_000
+TURNS_BETWEEN = 5
+"""Where the wall or a ceiling forces a compaction, so many turns should pass before the next."""
+_MOST_UNSURE = 10
+"""At most one part in so many of what may be sent is left free for what an estimate may miss."""
+_LEAST_UNDER_CEILING = 200
+_SUMMARY_UNDER_CEILING = 8
+"""A summary takes at most one part in so many of a ceiling, and may always have a few tokens."""
 _PROTECTED_TOOL_OUTPUT = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
 
 
@@ -42,6 +49,24 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The largest request that the provider takes, in bytes; None if that is not known."""
     cliff: int | None = None
     """The smallest prompt that is billed at higher prices as a whole; None if there is none."""
+    ceiling: int | None = None
+    """The largest prompt that the user wants to be sent (`max_view_tokens`); None if there is no such limit."""
+    growth: int = 0
+    """Tokens that a turn adds, measured; turns that add more than a fifth of `most` do not count."""
+
+    unsure: int = 0
+    """Tokens by which the next prompt may be larger than its estimate."""
+
+    @property
+    def most(self) -> int:
+        """The largest prompt that may be sent: below the wall, and no larger than the ceiling, whatever its estimate may miss."""
+        known = self.wall - 1 if self.ceiling is None else min(self.wall - 1, self.ceiling)
+        return known - min(self.unsure, known // _MOST_UNSURE)
+
+    @property
+    def roomy(self) -> int:
+        """The size below which several turns of growth fit before `most` is reached; at least a fifth of that."""
+        return max(self.most // TURNS_BETWEEN, self.most - TURNS_BETWEEN * self.growth)
 
     def priced(self, ceiling: int | None, *, growth: float) -> "Limits":
         """Return the limits for a policy that compares prices, so that sizes matter only where one is forced (SPEC A).
@@ -91,6 +116,9 @@ def derive_limits(
     if ceiling is not None and ceiling < threshold:
         threshold, minimum = ceiling, min(minimum, max(_LEAST_PRUNE, ceiling // 10))
     runway = max(minimum, share_of(threshold, _RUNWAY))
+    summary = min(share_of(context, compression.summary_context_share), compression.summary_max_tokens)
+    if ceiling is not None:
+        summary = min(summary, max(_LEAST_UNDER_CEILING, ceiling // _SUMMARY_UNDER_CEILING))
     protected = next(tokens for least, tokens in _PROTECTED_TOOL_OUTPUT if context >= least)
     return Limits(
         context=context,
@@ -102,5 +130,6 @@ def derive_limits(
         minimum_prune=minimum,
         runway=runway,
         target=max(0, threshold - runway),
-        summary=min(share_of(context, compression.summary_context_share), compression.summary_max_tokens),
+        summary=summary,
+        ceiling=ceiling,
     )

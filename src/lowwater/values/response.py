@@ -1,6 +1,7 @@
 """What a provider answered to one request."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.values.message import Message
 from lowwater.values.usage import Usage
@@ -23,8 +24,14 @@ class Response(Struct, frozen=True, kw_only=True):
     model: str = ""
     stop: str = ""
     """Why the model stopped, in the provider's word."""
+    doubt: str = ""
+    """Why what the provider reported is not believed; empty if it is, or nothing was reported."""
     miss_reason: str = ""
     """Why the provider's cache was missed, in its word; empty if it named no reason."""
+
+    def unbelieved(self, why: str) -> "Response":
+        """Return the answer as if its usage had not been reported, and why it is not believed."""
+        return replace(self, usage=None, others=(), prompt=0, doubt=why)
 
     @property
     def calls(self) -> tuple[Usage, ...]:

@@ -14,7 +14,7 @@ class Past(Struct, frozen=True, kw_only=True):
 
     compactions: int = 0
     turns_since: int = 0
-    """Turns recorded since the last compaction, or since the start."""
+    """Turns begun since the last compaction, or since the start."""
     fruitless: int = 0
     """Compactions in a row that could not get below their threshold, or were given up."""
     floor: int = 0
@@ -61,8 +61,8 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool:
-        """Whether the request is below the wall, and below what the provider takes in bytes."""
-        return self.prompt < self.limits.wall and not self.is_too_large
+        """Whether the request is below the wall and the user's ceiling, and below what the provider takes in bytes."""
+        return self.prompt <= self.limits.most and not self.is_too_large
 
     @property
     def is_too_large(self) -> bool:

@@ -38,6 +38,13 @@ _WORDS = re.compile(
     r"|context length of only",  # LM Studio
     re.IGNORECASE,
 )
+_IMAGES = re.compile(
+    r"many-image requests"  # Anthropic: more than twenty images, of which one is above 2000 pixels
+    r"|(?:too many|maximum (?:number )?of|at most|exceeds? .{0,30}limit of) (?:[\d,]+ )?images?\b"
+    r"|image.{0,40}(?:count|number).{0,20}exceeds?"
+    r"|image dimensions? exceeds?",
+    re.IGNORECASE,
+)
 _PER_MINUTE = re.compile(r"per[ -](?:minute|day|hour)|\b[TR]P[MD]\b|rate[ _]limit", re.IGNORECASE)
 _NOT_THE_PROMPT = frozenset({401, 402, 403, 404, 408, 429})
 _LOOKED_AT = 8_000
@@ -63,3 +70,15 @@ def is_overflow(status: int, body: bytes) -> bool:
     if _PER_MINUTE.search(said):
         return False
     return bool(_CODES.search(said) or _WORDS.search(said) or context_length_in(said) is not None)
+
+
+def refuses_images(said: str) -> bool:
+    """Return whether an error refuses a request for the number or the size of its images."""
+    return bool(_IMAGES.search(said[:_LOOKED_AT])) and not _PER_MINUTE.search(said[:_LOOKED_AT])
+
+
+def is_image_refusal(status: int, body: bytes) -> bool:
+    """Return whether an answer with this status refuses the request for the number or the size of its images."""
+    if status < 400 or status in _NOT_THE_PROMPT:
+        return False
+    return refuses_images(body[:_LOOKED_AT].decode(errors="replace"))

@@ -74,7 +74,18 @@ def write_json(value: object) -> bytes:
         ) from None
     except RecursionError:
         raise UnreadableJson("nested too deeply: no provider accepts JSON a thousand levels deep") from None
+    except OverflowError:
+        return _with_large_integers(value)
     except (TypeError, msgspec.MsgspecError) as error:
+        raise BadInput(f"not something JSON can hold: {error}") from None
+
+
+def _with_large_integers(value: object) -> bytes:
+    """Return `value` as JSON bytes where an integer has more than 64 bits, which msgspec does not write."""
+    try:
+        text = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        return text.encode()
+    except (TypeError, ValueError) as error:
         raise BadInput(f"not something JSON can hold: {error}") from None
 
 

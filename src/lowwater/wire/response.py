@@ -1,5 +1,7 @@
 """Whole (not streamed) answers in every format: the message to keep, and the usage."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -18,6 +20,7 @@ from lowwater.wire.reading import read_fields, read_json, write_array, write_obj
 from lowwater.wire.usage import Report
 
 _NULL = Raw(b"null")
+_MOST_QUOTED = 200
 
 
 class _Choice(Struct):
@@ -82,7 +85,7 @@ def _completion(raw: bytes) -> Response:
     usage = bytes(completion.usage)
     return _response(
         decode_chat(bytes(choice.message), 0),
-        None if usage == b"null" else chat_report(usage, tier=completion.service_tier),
+        _reported(usage, partial(chat_report, tier=completion.service_tier)),
         model=completion.model,
         stop=choice.finish_reason,
         miss_reason=openai_reason(bytes(completion.prompt_cache_diagnostics)),
@@ -96,7 +99,7 @@ def _answer(raw: bytes) -> Response:
     usage = bytes(answer.usage)
     return _response(
         decode_anthropic(kept, 0),
-        None if usage == b"null" else anthropic_report(usage),
+        _reported(usage, anthropic_report),
         model=answer.model,
         stop=answer.stop_reason,
         miss_reason=anthropic_reason(bytes(answer.diagnostics)),
@@ -115,18 +118,30 @@ def _output(raw: bytes) -> Response:
     stopped = answer.incomplete_details.reason if answer.incomplete_details else None
     return _response(
         decode_items(write_array(items), 0),
-        None if usage == b"null" else responses_report(usage, tier=answer.service_tier),
+        _reported(usage, partial(responses_report, tier=answer.service_tier)),
         model=answer.model,
         stop=stopped or answer.status,
         miss_reason=openai_reason(bytes(answer.prompt_cache_diagnostics)),
     )
 
 
+def _reported(usage: bytes, read: Callable[[bytes], Report]) -> Report | str | None:
+    """Return what the usage says, None if it says nothing, or what is wrong with it: an answer is never lost for its numbers."""
+    if usage == b"null":
+        return None
+    try:
+        return read(usage)
+    except BadInput as error:
+        return f"{error} ({usage[:_MOST_QUOTED].decode(errors='replace')})"
+
+
 def _response(
-    message: Message, report: Report | None, *, model: str | None, stop: str | None, miss_reason: str
+    message: Message, told: Report | str | None, *, model: str | None, stop: str | None, miss_reason: str
 ) -> Response:
     """Return an answer; without a report nothing is known of what it cost."""
+    report = told if isinstance(told, Report) else None
     return Response(
+        doubt=told if isinstance(told, str) else "",
         message=message,
         usage=report.usage if report else None,
         others=report.others if report else (),

@@ -10,8 +10,10 @@ from lowwater.wire.reading import read_json
 
 T = TypeVar("T")
 
-Tokens = Annotated[int, Meta(ge=0)] | None
-"""A figure as providers report it: absent, null, or a number that is not below zero."""
+LARGEST = 10**12
+"""No call has this many tokens; whatever says so is broken."""
+Tokens = Annotated[int, Meta(ge=0, le=LARGEST)] | None
+"""A figure as providers report it: absent, null, or a whole number that a call can have."""
 
 _STANDARD = (None, "", "standard", "default", "auto", "on_demand", "global", "not_available")
 """Words for the tier, the speed and the region that a price list is for."""

@@ -62,7 +62,7 @@ class Idle:
     def _steps(self) -> Generator[Summarize, Outcome, Parking | None]:
         windows, at = self._outside.windows, self._outside.clock.now()
         state = self._kept.state
-        return park(windows.applied(state), windows.applied_to(setup_for(state, self._setup)), at)
+        return park(windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at)
 
     def _settle(self, parking: Parking | None) -> None:
         if parking is not None:

@@ -138,7 +138,7 @@ class LookingBack:
 
     def _room(self) -> Room:
         windows = self._outside.windows
-        return room_in(windows.applied(self._kept.state), windows.applied_to(self._setup))
+        return room_in(windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state))
 
     def _search(self, words: str, limit: int) -> list[Hit]:
         return self._outside.store.search(words, session=self.name, limit=limit)

@@ -9,6 +9,7 @@ from lowwater.engine.state import State
 from lowwater.engine.turn import Recorded
 from lowwater.ingest.likeness import says_the_same
 from lowwater.observe.sinks import tell_turn
+from lowwater.observe.usage_warnings import tell_doubt
 from lowwater.values.response import Response
 from lowwater.values.usage import Usage
 from lowwater.wire.reading import write_json
@@ -27,6 +28,7 @@ class Recording:
     def __init__(self, kept: Kept, outside: Outside) -> None:
         self._kept = kept
         self._outside = outside
+        self._has_doubted = False
 
     def take(
         self,
@@ -43,12 +45,16 @@ class Recording:
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
         answer = replace(answer, others=(*answer.others, *others))
 
+        doubts: list[str] = []
+
         def recorded(state: State) -> Step:
             if appends and _is_repeated(state, answer):
                 raise _Repeated
             done = record(state, answer)
             refuse_unsendable(state, done.state)
-            return Step(state=done.state, record=done.record)
+            doubts[:] = [done.doubt] if done.doubt else []
+            prompt = 0 if done.doubt else answer.prompt
+            return Step(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
 
         try:
             done = self._kept.take(recorded)
@@ -57,6 +63,9 @@ class Recording:
             return
         if done.record is not None:
             tell_turn(self._outside.sinks, self._kept.home.name, done.record)
+        if doubts and not self._has_doubted:
+            self._has_doubted = True
+            tell_doubt(doubts[0], self._kept.home.name, quiet=self._outside.quiet)
 
 
 class _Repeated(Exception):

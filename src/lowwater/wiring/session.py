@@ -13,6 +13,8 @@ from lowwater.assemble.legal import mend
 from lowwater.decide.explain import explain
 from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
+from lowwater.engine.door import drop_pictures
+from lowwater.engine.effects import Steps
 from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.restart import forked, reset, switch
 from lowwater.engine.setup import Setup
@@ -43,6 +45,7 @@ from lowwater.wiring.recording import Recording
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.status import Status, status_of
 from lowwater.wiring.turns import Offer, Turns
+from lowwater.wiring.windows import set_by_caller
 
 _log = logging.getLogger("lowwater")
 
@@ -167,13 +170,13 @@ class Session(LookingBack):
         )
         return self._request(await self._turns.atake(brought.turn), brought)
 
-    def offer_turn(self, brought: Brought) -> OfferedTurn:
+    def offer_turn(self, brought: Brought, *, fewer_images: bool = False) -> OfferedTurn:
         """Work out what `prepare` would, for a program that has read the client's request already, and keep nothing of it.
 
         No summarizer is waited for: a summary that would be bought now has to be parked first; until then the view stays as it
-        is, or is made to fit without a model.
+        is, or is made to fit without a model. With `fewer_images`, placeholders take the place of older images first.
         """
-        offer = self._turns.offer(brought.turn)
+        offer = self._turns.offer(partial(_with_fewer_images, brought) if fewer_images else brought.turn)
         prepared = offer.result
         request = handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
         return OfferedTurn(brought=brought, offer=offer, request=request)
@@ -219,7 +222,13 @@ class Session(LookingBack):
 
     def deliberate(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
-        self._kept.think(lambda state: deliberate(state, self._setup, self._at()))
+        windows = self._outside.windows
+
+        def thought(state: State) -> State:
+            setup = windows.applied_to(self._setup, state)
+            return replace(deliberate(windows.applied(state), setup, self._at()), model=state.model)
+
+        self._kept.think(thought)
         decision = self.decision
         assert decision is not None
         return decision
@@ -229,7 +238,7 @@ class Session(LookingBack):
         if tokens is not None:
             require_count(tokens, "tokens", least=0)
         windows = self._outside.windows
-        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state)
         is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
         return setup.settings.compression.enabled and is_due
 
@@ -299,19 +308,34 @@ class Session(LookingBack):
         return self._kept.state.route
 
     def learn_context_length(self, told: int | str | Exception) -> int:
-        """Take the window's size from a provider's error, or as a number; it holds for this model at this URL.
+        """Take the window's size from a provider's error, or set it as a number; it is that of this model at this URL.
 
-        Returns it. Raises BadInput if the error names none.
+        What an error says holds in every session, until a larger prompt is accepted or a larger limit reported. A number
+        holds for this session alone. Returns it. Raises BadInput if the error names none.
         """
-        tokens = (
-            told if isinstance(told, int) and not isinstance(told, bool) else context_length_in(str(told))
-        )
+        if isinstance(told, int) and not isinstance(told, bool):
+            _check_window(told)
+            self._kept.change(lambda state: set_by_caller(state, told))
+            return told
+        tokens = context_length_in(str(told))
         if tokens is None:
             raise BadInput("the error names no context length: give the number of tokens instead")
-        if tokens < 1:
-            raise BadInput(f"a context length of {tokens} makes no sense")
-        self._outside.windows.learn(self._kept.state, tokens)
+        return self.refused_beyond(tokens)
+
+    def refused_beyond(self, tokens: int) -> int:
+        """Learn that the provider refuses larger prompts than this; a program says so that has read the refusal itself."""
+        _check_window(tokens)
+        # A session of which nothing is kept yet is not begun by a refusal: it learns with what happens to it first.
+        learn = self._kept.change if self._kept.home.known.version else self._kept.think
+        learn(lambda state: self._outside.windows.taught(state, tokens))
         return tokens
+
+    def drop_images(self) -> bool:
+        """Put placeholders in place of older images, after a provider refused so many; returns whether there were any.
+
+        Those of the newest exchange go only if there are no others.
+        """
+        return self._turns.take(drop_pictures).compaction is not None
 
     @property
     def decision(self) -> Decision | None:
@@ -342,7 +366,7 @@ class Session(LookingBack):
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
         windows = self._outside.windows
-        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
+        state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state)
         return status_of(
             self.name,
             state,
@@ -383,9 +407,21 @@ class Session(LookingBack):
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
 
 
+def _with_fewer_images(brought: Brought, state: State, setup: Setup, at: float) -> Steps[Prepared]:
+    """Take in what the client brings, put placeholders in place of older images, and prepare what is left."""
+    dropped = yield from drop_pictures(take_in(state, brought.incoming(state), setup, at), setup, at)
+    prepared = yield from brought.turn(dropped.state, setup, at)
+    return replace(prepared, events=(*dropped.events, *prepared.events))
+
+
 def _focus(given: str | None) -> str:
     return "" if given is None or given == "" else require_text(given, "focus")
 
 
 def _answered_calls(messages: Iterable[Message]) -> set[str]:
     return {result.call_id for message in messages for result in message.results}
+
+
+def _check_window(tokens: int) -> None:
+    if tokens < 1:
+        raise BadInput(f"a context length of {tokens} makes no sense")

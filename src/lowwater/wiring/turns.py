@@ -175,9 +175,11 @@ class Turns:
     def _run(self, turn: Turn[T], state: State, setup: Setup, *, announced: bool) -> Steps[T]:
         windows, clock = self._outside.windows, self._outside.clock
         at = clock.now()
-        setup = windows.applied_to(setup_for(state, setup))
+        setup = windows.applied_to(setup_for(state, setup), state)
         steps = turn(windows.applied(state), setup, at)
         result = yield from _silently(steps) if announced else steps
+        # The window is worked out anew at each turn: what was learned of it may be given up.
+        result = replace(result, state=replace(result.state, model=state.model))
         return timed(result, clock.now() - at)
 
     def _split(self) -> None:

@@ -1,4 +1,8 @@
-"""Context lengths that providers reported in errors (SPEC G)."""
+"""Context lengths that differ from the registry's: those that providers reported in errors, and those that callers set (SPEC G).
+
+What a provider's error taught holds for that provider, URL and model, in every session of one library, and is kept with the session that
+learned it. What a caller set holds for that session alone, and before what was taught.
+"""
 
 import threading
 
@@ -8,39 +12,65 @@ from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State
 from lowwater.values.model import FallbackChain, Model
 
-_Key = tuple[str, str, str]
-
 
 class Windows:
-    """What was learned, by provider, URL and model; every session of one library knows it at once."""
+    """What was learned from errors, by provider, URL and model; every session of one library knows it at once."""
 
     def __init__(self) -> None:
-        self._learned: dict[_Key, int] = {}
+        self._learned: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def learn(self, state: State, tokens: int) -> None:
-        """Remember the window of the model in use, where it is in use."""
+    def taught(self, state: State, tokens: int) -> State:
+        """Remember what an error said of the window of the model in use, where it is in use; for all sessions."""
+        place = _place(state.model, state.route)
         with self._lock:
-            self._learned[_key(state.model, state.route)] = tokens
+            self._learned[place] = tokens
+        return replace(state, taught=_with(state.taught, place, tokens), windows=_with(state.windows, place))
+
+    def accepted(self, state: State, prompt: int) -> State:
+        """Give up what an error taught once a larger prompt was accepted: the provider's limit has risen again."""
+        place = _place(state.model, state.route)
+        with self._lock:
+            if prompt <= self._learned.get(place, prompt):
+                known = dict(state.taught).get(place, prompt)
+                return state if prompt <= known else replace(state, taught=_with(state.taught, place))
+            del self._learned[place]
+        return replace(state, taught=_with(state.taught, place))
 
     def applied(self, state: State) -> State:
-        """Return the session with the window of its model as it was learned."""
-        model = self._model(state.model, state.route)
+        """Return the session with the window of its model as it was set or learned."""
+        model = self._model(state.model, state.route, state)
         return state if model is state.model else replace(state, model=model)
 
-    def applied_to(self, setup: Setup) -> Setup:
-        """Return the setup with the windows of all its models as they were learned."""
-        if not self._learned:
+    def applied_to(self, setup: Setup, state: State) -> Setup:
+        """Return the setup with the windows of all its models as they were set or learned."""
+        if not (self._learned or state.windows or state.taught):
             return setup
         models = tuple(
-            self._model(model, route) for model, route in zip(setup.chain.models, setup.routes, strict=True)
+            self._model(model, route, state)
+            for model, route in zip(setup.chain.models, setup.routes, strict=True)
         )
         return replace(setup, chain=FallbackChain(models=models))
 
-    def _model(self, model: Model, route: Route) -> Model:
-        tokens = self._learned.get(_key(model, route), model.context_length)
+    def _model(self, model: Model, route: Route, state: State) -> Model:
+        place = _place(model, route)
+        told = {**dict(state.taught), **self._learned, **dict(state.windows)}
+        tokens = told.get(place, model.context_length)
         return model if tokens == model.context_length else replace(model, context_length=tokens)
 
 
-def _key(model: Model, route: Route) -> _Key:
-    return (model.provider, route.base_url, model.name)
+def set_by_caller(state: State, tokens: int) -> State:
+    """Return the session with the window of the model in use as a caller set it; no other session hears of it."""
+    place = _place(state.model, state.route)
+    return replace(state, windows=_with(state.windows, place, tokens))
+
+
+def _with(
+    known: tuple[tuple[str, int], ...], place: str, tokens: int | None = None
+) -> tuple[tuple[str, int], ...]:
+    others = tuple(pair for pair in known if pair[0] != place)
+    return others if tokens is None else (*others, (place, tokens))
+
+
+def _place(model: Model, route: Route) -> str:
+    return f"{model.provider} {route.base_url} {model.name}"

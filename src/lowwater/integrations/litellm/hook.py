@@ -15,6 +15,7 @@ from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.litellm.answers import Json, Listening, answer_of
 from lowwater.integrations.litellm.naming import name_of
 from lowwater.values.message import Format
+from lowwater.wire.context_limit import refuses_images
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
@@ -42,7 +43,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         self._lowwater = lowwater
         self._models = models or {}
         self._calls: OrderedDict[str, Session] = OrderedDict()
-        self._windows: dict[str, int] = {}
+        self._windows: dict[tuple[str, str], int] = {}
 
     def session(self, name: str, model: str) -> Session:
         """Return the Lowwater session with this name, which goes on with this model."""
@@ -104,6 +105,9 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         session = self._calls.pop(_id(request_data), None)
         if session is None:
             return
+        if refuses_images(str(original_exception)):
+            session.drop_images()
+            return
         try:
             session.learn_context_length(original_exception)
         except BadInput:
@@ -111,10 +115,11 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
 
     async def _prepared(self, data: Json, format: Format, *, owner: str) -> Json:
         asked = self._asked(str(data.get("model") or ""))
-        session = self.session(name_of(data, owner=owner), asked.model)
-        if asked.window and self._windows.get(asked.model) != asked.window:
+        name = name_of(data, owner=owner)
+        session = self.session(name, asked.model)
+        if asked.window and self._windows.get((name, asked.model)) != asked.window:
             # Once: what a refusal teaches later holds.
-            self._windows[asked.model] = session.learn_context_length(asked.window)
+            self._windows[name, asked.model] = session.learn_context_length(asked.window)
         request = await session.aprepare(
             data["messages"],
             system=data.get("system"),

@@ -16,6 +16,7 @@ from lowwater.engine.recall.schemas import openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.strands.reading import answer_of, message_of
 from lowwater.integrations.strands.writing import system_of, view_of
+from lowwater.wire.context_limit import refuses_images
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
@@ -128,7 +129,9 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
 
 
 def _learns(session: Session, error: Exception) -> bool:
-    """Return whether an error told a smaller window than was believed."""
+    """Return whether an error told a smaller window than was believed, or refused images that could be dropped."""
+    if refuses_images(str(error)):
+        return session.drop_images()
     believed = session.status().context
     try:
         return session.learn_context_length(error) < believed

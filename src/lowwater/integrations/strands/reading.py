@@ -15,6 +15,10 @@ def message_of(message: Mapping[str, Any]) -> Json:
 
 def answer_of(message: Mapping[str, Any], usage: Mapping[str, int], *, stop: str, inclusive: bool) -> Json:
     """Return a model's answer with its usage; `inclusive` says that its input counts what was read from and written to a cache."""
+    if not all(isinstance(usage[name], int) for name in ("inputTokens", "outputTokens")):
+        # Nothing can be reckoned with these; the session does not believe them, and says so.
+        told = {"input_tokens": usage["inputTokens"], "output_tokens": usage["outputTokens"]}
+        return {**message_of(message), "usage": told, "stop_reason": stop}
     read, written = usage.get("cacheReadInputTokens") or 0, usage.get("cacheWriteInputTokens") or 0
     told = {
         "input_tokens": usage["inputTokens"] - (read + written if inclusive else 0),

@@ -1,0 +1,121 @@
+"""Usage that cannot be true is not believed, and never costs an answer (issue 14, point 33)."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowwater.testing.fakes import RecordingSink, ScriptedClock
+from lowwater.wire.reading import write_json
+from lowwater.wire.response import decode_response
+from lowwater.wiring.library import Lowwater
+from lowwater.wiring.session import Session
+
+MODEL = "claude-sonnet-4-5"
+BROKEN = pytest.mark.parametrize(
+    "figure",
+    [-1, 1.5, "1600", 2**63, 10**19, 10**30, [1], True],
+    ids=["negative", "fractional", "textual", "2**63", "10**19", "10**30", "a list", "a boolean"],
+)
+
+
+def answer(number: int, usage: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": f"Answer {number}: " + "so it is, and so it was. " * 60}]
+    return {
+        "type": "message",
+        "role": "assistant",
+        "model": MODEL,
+        "content": content,
+        "stop_reason": "end_turn",
+        "usage": usage,
+    }
+
+
+def completion(usage: Any) -> dict[str, Any]:
+    choice = {"message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}
+    return {"object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+def talk(session: Session, clock: ScriptedClock, usages: list[Any]) -> None:
+    for number, usage in enumerate(usages):
+        session.append({"role": "user", "content": f"Question {number}? " + "Tell me more of it. " * 60})
+        session.prepare()
+        session.record(answer(number, usage))
+        clock.advance(20)
+
+
+def test_one_absurd_figure_without_others_after_it_does_not_lead_to_compactions() -> None:
+    sink, clock = RecordingSink(), ScriptedClock(1_000.0)
+    session = Lowwater(model=MODEL, sinks=[sink], clock=clock).session()
+    absurd = {"input_tokens": 1_000_000, "output_tokens": 20}
+    talk(session, clock, [absurd, *[None] * 28])
+    assert sink.compactions == []
+    assert session.status().prompt < 40_000
+
+
+def test_what_is_reported_again_and_again_is_believed_after_all() -> None:
+    """A client may keep a very large system prompt to itself."""
+    clock = ScriptedClock(1_000.0)
+    session = Lowwater(model=MODEL, clock=clock).session()
+    talk(session, clock, [{"input_tokens": size, "output_tokens": 20} for size in (400_000, 400_600)])
+    assert session.status().prompt > 400_000
+
+
+@BROKEN
+@pytest.mark.parametrize("form", ["anthropic", "chat", "responses"])
+def test_an_answer_is_kept_whatever_its_usage_says(figure: Any, form: str, tmp_path: Path) -> None:
+    responses = {
+        "anthropic": answer(1, {"input_tokens": figure, "output_tokens": 20}),
+        "chat": completion({"prompt_tokens": figure, "completion_tokens": 20}),
+        "responses": {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "id": "m1",
+                    "status": "completed",
+                    "content": [{"type": "output_text", "text": "done", "annotations": []}],
+                }
+            ],
+            "usage": {"input_tokens": figure, "output_tokens": 20},
+        },
+    }
+    store = f"sqlite:///{tmp_path / 'kept.db'}"
+    session = Lowwater(model=MODEL, store=store, clock=ScriptedClock()).session("kept")
+    session.append({"role": "user", "content": "go"})
+    session.prepare()
+    session.record(responses[form])
+    again = Lowwater(model=MODEL, store=store, clock=ScriptedClock()).session("kept")
+    assert [message.role for message in again.ledger.view.messages] == ["user", "assistant"]
+    assert again.status().totals.cost is None, "what nobody knows is not nothing"
+
+
+@BROKEN
+def test_outputs_and_cache_figures_are_doubted_too(figure: Any) -> None:
+    for name in ("output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
+        decoded = decode_response(write_json(answer(1, {"input_tokens": 10, name: figure})))
+        assert decoded.usage is None
+        assert decoded.doubt
+
+
+def test_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ScriptedClock(1_000.0)
+    session = Lowwater(model=MODEL, clock=clock).session("doubting")
+    with caplog.at_level(logging.WARNING, logger="lowwater"):
+        talk(session, clock, [{"input_tokens": -5, "output_tokens": 20}] * 3)
+    said = [record.getMessage() for record in caplog.records if "not believed" in record.getMessage()]
+    assert len(said) == 1
+    assert "doubting" in said[0]
+    assert "-5" in said[0]
+
+
+def test_a_call_made_beside_the_conversation_is_not_believed_either() -> None:
+    session = Lowwater(model=MODEL, clock=ScriptedClock()).session()
+    session.append({"role": "user", "content": "go"})
+    session.prepare()
+    before = session.status()
+    session.record_beside(answer(1, {"input_tokens": 10**19, "output_tokens": 3}))
+    assert session.status().prompt == before.prompt
