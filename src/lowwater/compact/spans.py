@@ -8,6 +8,7 @@ from lowwater.compact.making import Making, edit
 from lowwater.compact.summary import frame, unframe
 from lowwater.compact.summary.framing import index_in
 from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
+from lowwater.compact.summary.sanitize import with_known_handles
 from lowwater.compact.users import is_framed, newest_user
 from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
@@ -87,8 +88,8 @@ def around(items: Sequence[Item], span: Span, making: Making) -> Around:
     behind = list(items[span.stop :])
     if repeated is not None:
         behind.insert(0, _alone(repeated, making))
-    beside = _numbers([*items[: span.start], *behind])
-    sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(beside))
+    beside = numbers_in([*items[: span.start], *behind])
+    sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(beside))
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
 
 
@@ -98,13 +99,14 @@ def replace_span(
     """Return the items with one summary in place of the span.
 
     If no user message would follow it, the newest one stands right behind it, word for word. Of the messages in the
-    span, the summary's sources are those that stand nowhere else in the view. A model that can recall finds an index of
-    their tool results behind the summary.
+    span, the summary's sources are those that stand nowhere else in the view. Handles of other messages in its text are
+    invented or quoted and do not go out. A model that can recall finds an index of their tool results behind the summary.
     """
     beside = around(items, span, making)
     ahead, replaced = items[: span.start], items[span.start : span.stop]
     behind, sources = beside.behind, beside.sources
     role = _role(ahead, behind)
+    text = with_known_handles(text, set(numbers_in(replaced)))
 
     def with_index(index: str) -> Summary:
         framed = frame(
@@ -188,7 +190,8 @@ def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
     return "assistant" if user_ahead and user_behind else "user"
 
 
-def _numbers(items: Iterable[Item]) -> Iterator[int]:
+def numbers_in(items: Iterable[Item]) -> Iterator[int]:
+    """Yield the numbers of all messages that items show or stand for."""
     for item in items:
         if isinstance(item, Summary):
             for span in item.sources:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from lowwater.compact.summary import shown_to_others
 from lowwater.engine.asking import aask, ask
 from lowwater.engine.effects import Announce, Effect, Failure, Outcome, Perform, Steps, Summarize
 from lowwater.ports import AsyncSummarizer, Clock, Summarizer
@@ -82,9 +83,10 @@ class Driver:
                 return await asyncio.to_thread(effect.call)
 
     def _request(self, effect: Summarize) -> SummaryRequest:
+        request = shown_to_others(effect.request)
         if not effect.rides and not effect.upto:
-            return effect.request
-        return replace(effect.request, riding=self._riding(effect.ledger, effect.upto))
+            return request
+        return replace(request, riding=self._riding(effect.ledger, effect.upto))
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
