@@ -96,7 +96,8 @@ def test_c_nor_are_near_duplicates_of_it(updated, faithful) -> None:
     said = "The cache of the login service must be cleared by hand after each deployment of the web tier."
 
     def saying(request: SummaryRequest) -> Written:
-        return replace(faithful(request), text=f"{faithful(request).text}\n- {said}\n")
+        told: Written = faithful(request)
+        return replace(told, text=f"{told.text}\n- {said}\n")
 
     summarizer = ScriptedSummarizer(saying)
     then = Script().user("Now target 4.").says(said.replace("by hand ", "")).says("Something else entirely.")
