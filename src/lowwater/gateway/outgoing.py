@@ -40,7 +40,7 @@ def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[
     system, tools = request.system, asked.tools
     marks = _marks(asked, request, marking)
     if marks is not None and not marks.breakpoints:
-        seams = request.seams_in("anthropic", len(raws)) if len(raws) == len(messages) else NOWHERE
+        seams = request.seams_in("anthropic", count=len(raws)) if len(raws) == len(messages) else NOWHERE
         marked = with_marks(raws, system, tools, marks=marks, seams=seams)
         raws, system, tools = marked.messages, marked.system, marked.tools
     else:
@@ -61,7 +61,7 @@ def _chat(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str,
     if marks is not None and (marks.breakpoints or marks.in_chat):
         put = with_breakpoints if marks.breakpoints else with_chat_marks
         first = 1 if messages[0].role in {"system", "developer"} else 0
-        seams = request.seams_in("openai_chat", len(raws)) if len(raws) == len(messages) else NOWHERE
+        seams = request.seams_in("openai_chat", count=len(raws)) if len(raws) == len(messages) else NOWHERE
         raws = put(raws, first=first, marks=marks, seams=seams)
     return {"messages": write_array(raws)}
 

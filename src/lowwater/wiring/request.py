@@ -66,7 +66,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
         tools = tools_as(self.tools, "anthropic")
         if self.marks is not None and not self.marks.breakpoints:
-            seams = self.seams_in("anthropic", len(raws))
+            seams = self.seams_in("anthropic", count=len(raws))
             marked = with_marks(raws, system, tools, marks=self.marks, seams=seams)
             raws, system, tools = marked.messages, marked.system, marked.tools
         else:
@@ -90,7 +90,9 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
         if self.marks is not None and (self.marks.breakpoints or self.marks.in_chat):
             put = with_breakpoints if self.marks.breakpoints else with_chat_marks
-            raws = put(raws, first=first, marks=self.marks, seams=self.seams_in("openai_chat", len(raws)))
+            raws = put(
+                raws, first=first, marks=self.marks, seams=self.seams_in("openai_chat", count=len(raws))
+            )
         fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"), tool_choice=self.tool_choice)
         return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
@@ -104,7 +106,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         raws = encode_messages(messages, "openai_responses")
         if self.marks is not None and self.marks.breakpoints:
             first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
-            seams = self.seams_in("openai_responses", len(raws))
+            seams = self.seams_in("openai_responses", count=len(raws))
             raws = with_item_breakpoints(raws, first=first, marks=self.marks, seams=seams)
         instructions = b"" if self.system in _NOTHING else _as_text(self.system)
         fields = _fields(
@@ -142,7 +144,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     def _with_system(self, messages: list[Message]) -> list[Message]:
         return messages if self.system in _NOTHING else [_system_message(self.system), *messages]
 
-    def seams_in(self, format: Format, count: int) -> Seams:
+    def seams_in(self, format: Format, *, count: int) -> Seams:
         """Return the seams as places among the `count` encoded messages, of which there may be more or fewer."""
         if (count == len(self.messages) and not self.folds) or self.seams == NOWHERE:
             return self.seams
