@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.assemble.legal import STUB, made_legal, mend, refuse_illegal
+from lowwater.assemble.legal import LEFT_OUT, STUB, begun_by_user, made_legal, mend, refuse_illegal
 from lowwater.errors import IllegalView
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import conversations, transcripts
@@ -86,7 +86,29 @@ def test_c4_results_without_a_call_are_dropped_and_the_rest_of_their_message_sta
     whole = Script(format).user("go").calls("bash", {}, "out").user("Thanks.").messages()
     left = mend([whole[0], *whole[2:]])
     assert results(left) == [[]] * len(left)
-    assert [message.text for message in left] == ["go", "Thanks."]
+    texts = [part.text for message in left for part in message.parts if isinstance(part, Text)]
+    assert texts == ["go", "Thanks."]
+    # In the Anthropic format the client sent three user messages in a row, in the others a tool stood between two.
+    assert len(left) == (2 if format == "anthropic" else 1)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_c4_dropping_a_result_leaves_no_two_answers_in_a_row(format: Format) -> None:
+    left = mend(Script(format).user("go").says("One.").answers("call_9", "out").says("Two.").messages())
+    assert [message.role for message in left] == ["user", "assistant", "user", "assistant"]
+    assert left[2].text == LEFT_OUT
+
+
+def test_an_anthropic_list_that_an_orphan_leaves_to_the_assistant_is_begun_by_the_user() -> None:
+    whole = Script("anthropic").calls("bash", {}, "out").says("Done.").user("Thanks.").messages()
+    left = mend(whole[1:])
+    assert [message.role for message in left] == ["assistant", "user"]
+    begun = begun_by_user(left)
+    assert [message.role for message in begun] == ["user", "assistant", "user"]
+    assert begun[1:] == left
+    assert begun_by_user(begun) == begun
+    assert has("first message", left, "anthropic")
+    assert not has("first message", begun, "anthropic")
 
 
 def test_c4_a_call_without_a_result_gets_a_stub_right_behind_it_in_chat() -> None:
@@ -101,8 +123,9 @@ def test_c4_a_call_without_a_result_gets_a_stub_right_behind_it_in_chat() -> Non
 def test_c4_a_call_without_a_result_gets_a_stub_right_behind_it_for_anthropic() -> None:
     whole = Script("anthropic").user("go").asks(("bash", {})).user("Wait.").says("Yes?").messages()
     mended = mend(whole)
-    assert [message.role for message in mended] == ["user", "assistant", "user", "user", "assistant"]
+    assert [message.role for message in mended] == ["user", "assistant", "user", "assistant"]
     assert results(mended)[2] == [STUB]
+    assert mended[2].text == "Wait."
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -10,7 +10,7 @@ from lowwater.compact.spans import replace_span, request_for
 from lowwater.compact.summary import unframe
 from lowwater.compact.summary.framing import index_in
 from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
-from lowwater.compact.users import is_framed
+from lowwater.compact.users import framed_parts
 from lowwater.testing.views import Script, lines, making
 from lowwater.values.entries import Appended, Compacted
 from lowwater.values.groups import Span
@@ -59,7 +59,7 @@ def test_the_index_is_no_part_of_the_summary_but_of_its_size() -> None:
         replace_span(items, Span(start=1, stop=14), TEXT, making())[1],
     )
     assert unframe(with_index.message.text) == unframe(without.message.text) == TEXT
-    assert is_framed(with_index.message)
+    assert framed_parts(with_index.message) == (0,)
     assert with_index.tokens == RECALL.size(with_index.message)
     assert with_index.tokens > without.tokens + 20
 

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +24,14 @@ from lowwater.testing.fakes import (
     lie,
     refuse,
     speak_another_language,
+    tell_the_truth,
     write,
 )
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.sessions import generate_session
-from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.values.settings import CompressionSettings, PrivacySettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
@@ -104,12 +107,16 @@ def test_what_a_summarizer_gets_wrong_is_written_without_it(act: Act) -> None:
 
 
 @pytest.mark.parametrize("act", [lie, speak_another_language], ids=["lies", "speaks another language"])
-def test_a_fluent_text_about_nothing_is_repaired_or_passed_over(act: Act) -> None:
+def test_a_fluent_text_about_nothing_is_passed_over(act: Act) -> None:
     opened = Opened(ScriptedSummarizer(act), deadline=30.0)
     opened.check(opened.session.prepare())
     (event,) = opened.sink.compactions
+    assert event.summarizer == "extractive"
     assert event.score is not None
-    assert event.score >= 0.5, "half of what matters is in it, whoever wrote it"
+    assert event.score >= 0.5, "half of what matters is in it"
+    assert [(told.by, told.code) for told in event.rejected] == [
+        (act(SummaryRequest(messages=(), max_tokens=1)).by, "references_missing")
+    ]
 
 
 def test_a_summarizer_that_hangs_is_left_behind_at_the_deadline() -> None:
@@ -189,7 +196,7 @@ def test_summarizers_compete_where_the_settings_ask_for_it() -> None:
     opened = Opened(first, second, settings=settings, deadline=30.0)
     opened.check(opened.session.prepare())
     assert (len(first.requests), len(second.requests)) == (1, 1)
-    first, second = ScriptedSummarizer(lie), ScriptedSummarizer(speak_another_language)
+    first, second = ScriptedSummarizer(tell_the_truth), ScriptedSummarizer(speak_another_language)
     Opened(first, second, deadline=30.0).session.prepare()
     assert (len(first.requests), len(second.requests)) == (1, 0), "else the first that is good is taken"
 
@@ -310,3 +317,64 @@ def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
         opened.check(await session.aprepare())
 
     asyncio.run(run())
+
+
+# What it writes is checked like any input
+
+
+def with_half_a_character(request: SummaryRequest) -> Written:
+    told = tell_the_truth(request)
+    return Written(text=f"{told.text}\n- half \ud83d of a \udc00character", by="half\ud800\0 a name")
+
+
+def with_invented_handles(request: SummaryRequest) -> Written:
+    told = tell_the_truth(request)
+    outside = max(request.numbers) + 3
+    return Written(
+        text=f"{told.text}\n- see lw:999999, lw:{outside} and lw:{request.numbers[-1]}", by="inventive"
+    )
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_half_a_character_in_a_summary_breaks_no_request(store: str, colour: str, tmp_path: Path) -> None:
+    where = {"store": f"sqlite:///{tmp_path / 'sessions.db'}"} if store == "file" else {}
+    kind = ScriptedSummarizer if colour == "sync" else AsyncScriptedSummarizer
+    opened = Opened(kind(with_half_a_character), deadline=30.0, **where)
+    request = opened.session.prepare() if colour == "sync" else asyncio.run(opened.session.aprepare())
+    (event,) = opened.sink.compactions
+    assert event.summarizer == "half�  a name"
+    assert "half � of a �character" in json.dumps(request.as_anthropic(), ensure_ascii=False)
+    opened.check(request)
+
+
+def test_handles_that_a_summary_invents_never_go_out() -> None:
+    opened = Opened(ScriptedSummarizer(with_invented_handles), deadline=30.0)
+    request = opened.session.prepare(offers_recall=True)
+    (event,) = opened.sink.compactions
+    assert event.summarizer == "inventive"
+    sent = json.dumps(request.as_anthropic(), ensure_ascii=False)
+    (summary,) = [item for item in opened.session.ledger.view.items if isinstance(item, Summary)]
+    assert (
+        f"- see [no such message], [no such message] and lw:{summary.sources[-1].last}"
+        in summary.message.text
+    )
+    assert "lw:999999" not in sent
+
+
+@pytest.mark.parametrize("redact", [True, False], ids=["redacted", "as it is"])
+def test_a_summarizer_of_ones_own_sees_secrets_only_where_redaction_is_off(*, redact: bool) -> None:
+    key = "sk-ant-api03-" + "Zq8Lr2Vx" * 11 + "AA"
+    settings = Settings(privacy=PrivacySettings(redact=redact))
+    own = ScriptedSummarizer(tell_the_truth)
+    opened = Opened(own, settings=settings, deadline=30.0)
+    opened.session.append(
+        [{"role": "assistant", "content": "Noted."}, {"role": "user", "content": f"Deploy with {key} now."}]
+    )
+    opened.session.append([{"role": "assistant", "content": "Done."}, *renamed(0)])
+    opened.session.compress("the deployment")
+    assert opened.sink.compactions
+    (asked,) = own.requests
+    assert (key in repr(asked)) is not redact
+    assert asked.redact is redact
+    assert ("[redacted: " in repr(asked.messages)) is redact

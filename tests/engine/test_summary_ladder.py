@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.engine.effects import Failure, Outcome, Summarize
 from lowwater.engine.ladder import Ladder, Standing
-from lowwater.engine.summaries import EXTRACTIVE, MARKER, Obtained, need_for, obtain
+from lowwater.engine.summaries import EXTRACTIVE, MARKER, REPAIRABLE, Obtained, need_for, obtain
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.values.message import Message
 from lowwater.values.parts import Text, ToolCall, ToolResult
@@ -52,6 +52,18 @@ HALF = Written(
     + "\n- ".join(PATHS[:8]),
     by="half",
 )
+NEARLY = Written(
+    text="## Goal\n- Rename every handler, but do not touch the tests.\n\n## Relevant Files\n- "
+    + "\n- ".join(PATHS[:4]),
+    by="nearly",
+)
+LOREM = Written(
+    text="Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore. "
+    * 3,
+    by="lorem",
+)
+UNBOUND = Written(text=GOOD.text.replace(", but do not touch the tests", ""), by="unbound")
+OPPOSITE = Written(text=UNBOUND.text + "\n- tests/test_all.py: the agent may touch the tests.", by="opposite")
 WEAK = Written(text="Some files were looked at and some things were changed in a few places. " * 3, by="weak")
 REFUSAL = Written(text="I'm sorry, but I can't help with that request about this conversation.", by="no")
 
@@ -139,15 +151,79 @@ def test_what_is_no_summary_is_not_repaired_into_one(bad: Written) -> None:
     assert played.obtained.failed_at == 100.0
 
 
-def test_a_summary_that_misses_too_much_is_repaired_by_appending_it() -> None:
-    played = Played({0: [WEAK]})
+def test_a_summary_that_is_nearly_good_is_repaired_and_keeps_the_score_of_what_was_written() -> None:
+    played = Played({0: [NEARLY], 1: [GOOD]})
     judged = played.obtained.judged
     assert judged is not None
-    assert judged.written.by == "weak"
+    assert (judged.written.by, played.rungs) == ("nearly", [0])
     assert judged.verdict.accepted
-    assert judged.verdict.score >= 0.5
-    assert sum(path in judged.written.text for path in PATHS) >= 6
+    assert judged.verdict.because.code == "repaired"
+    assert REPAIRABLE <= judged.verdict.score < 0.5
+    assert all(path in judged.written.text for path in PATHS)
     assert played.obtained.low, "that it had to be repaired is remembered"
+    assert Played({0: [NEARLY], 1: [GOOD]}, accepts_weak=False).by == "good", "where weak ones are refused"
+
+
+@pytest.mark.parametrize("competing", [True, False], ids=["competing", "in order"])
+@pytest.mark.parametrize("accepts_weak", [True, False], ids=["accept", "refuse"])
+@pytest.mark.parametrize("bad", [LOREM, WEAK], ids=["Lorem ipsum", "generalities"])
+def test_a_text_about_nothing_never_stands_where_there_is_another(
+    bad: Written, *, accepts_weak: bool, competing: bool
+) -> None:
+    ladder = {"accepts_weak": accepts_weak, "competing": competing}
+    for others, by in (((NEARLY,), "nearly"), ((HALF,), "half"), ((), EXTRACTIVE)):
+        if not accepts_weak and by == "nearly":
+            continue
+        for first in (0, len(others)):
+            outcomes: list[Written] = [*others[:first], bad, *others[first:]]
+            played = Played({rung: [each] for rung, each in enumerate(outcomes)}, **ladder)
+            assert played.by == by
+            judged = played.obtained.judged
+            assert judged is not None
+            expected = 1 - len(judged.verdict.missing) / 14
+            assert judged.verdict.score == pytest.approx(expected), "the score is that of what was written"
+
+
+@pytest.mark.parametrize("must", [True, False], ids=["must fit", "may wait"])
+def test_a_text_about_nothing_does_not_stand_where_there_is_nothing_else_either(*, must: bool) -> None:
+    played = Played({0: [LOREM]}, max_tokens=5, must=must)
+    assert played.by == (MARKER if must else "")
+
+
+@pytest.mark.parametrize("written", [UNBOUND, OPPOSITE], ids=["dropped", "its words say the opposite"])
+def test_what_the_user_forbade_is_put_back_word_for_word_whatever_the_score(written: Written) -> None:
+    played = Played({0: [written]})
+    judged = played.obtained.judged
+    assert judged is not None
+    assert judged.written.by == written.by
+    assert judged.verdict.score > 0.8
+    assert judged.written.text.startswith(written.text)
+    assert '- "Rename every handler, but do not touch the tests."' in judged.written.text
+    kept = Played({0: [GOOD]}).obtained.judged
+    assert kept is not None
+    assert kept.written.text == GOOD.text, "nothing is added to one that says it"
+
+
+@pytest.mark.parametrize("accepts_weak", [True, False], ids=["the best of the weak", "a marker"])
+def test_what_the_user_forbade_stands_in_the_last_resort_too(*, accepts_weak: bool) -> None:
+    played = Played({0: [WEAK]}, max_tokens=5, must=True, accepts_weak=accepts_weak)
+    judged = played.obtained.judged
+    assert judged is not None
+    assert "do not touch the tests" in judged.written.text
+
+
+def test_a_prohibition_outlives_every_update_of_the_summary() -> None:
+    told, said = conversation(), ""
+    for turn in range(4):
+        messages = told if turn == 0 else told[1:]
+        asked = SummaryRequest(messages=messages, max_tokens=600, previous=said)
+        need = need_for(asked, replaces=3_000, tokenizer=WORDS, must=False)
+        steps = obtain(need, Ladder(rungs=1), at=100.0)
+        next(steps)
+        with pytest.raises(StopIteration) as done:
+            steps.send(UNBOUND)
+        said = done.value.value.judged.written.text
+        assert said.count("do not touch the tests") == 1
 
 
 def test_the_time_of_the_last_failure_is_told() -> None:

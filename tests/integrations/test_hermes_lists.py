@@ -118,7 +118,7 @@ class Host:
 
 
 def publish(host: Host, session: Session, standings: Standings) -> None:
-    shown = standings.publish(session.ledger, session.view())
+    shown = standings.publish(session.ledger, session.view(apart=True))
     assert shown is not None
     if host.chance.random() < 0.8:
         host.listed = with_users_joined(shown)
@@ -138,8 +138,8 @@ def test_whatever_is_published_or_not_the_history_stays_whole_and_nothing_is_rew
             publish(host, session, standings)
         if host.chance.random() < 0.1:
             standings = Standings()
-            standings.resume(session.ledger, session.view(), session.history())
-            host.listed = with_users_joined(session.view())
+            standings.resume(session.ledger, session.view(apart=True), session.history())
+            host.listed = with_users_joined(session.view(apart=True))
     held = "\n".join(str(message.get("content")) for message in session.history())
     assert all(said in held for said in host.said)
     kinds = {type(entry).__name__ for entry in session.ledger.entries}
@@ -154,7 +154,7 @@ def test_undoing_the_last_words_across_a_compaction_keeps_the_compaction():
         host.turn()
         session.take_in(list(standings.whole_of(host.listed)))
     session.compress()
-    shown = standings.publish(session.ledger, session.view())
+    shown = standings.publish(session.ledger, session.view(apart=True))
     assert shown is not None
     kept = len(session.view())
     said = {"role": "user", "content": "no, something else"}

@@ -4,13 +4,15 @@ import logging
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater.compact.summary import transcript_for
 from lowwater.compact.summary.template import Section, parse
 from lowwater.errors import SummaryFailed
-from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, WordTokenizer, fail, lie, refuse, write
+from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, WordTokenizer, fail, lie, refuse
 from lowwater.testing.views import Script
 from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.values.summaries import SummaryRequest, Written
 
 DOWN = fail(RuntimeError("out of order"))
 TINY = CompressionSettings(weak_summaries="refuse", summary_min_tokens=0, summary_max_tokens=40)
@@ -90,9 +92,14 @@ def test_c_what_is_in_the_summary_is_not_sent_to_the_summariser_again(updated, f
     assert not first & second
 
 
-def test_c_nor_are_near_duplicates_of_it(updated) -> None:
+def test_c_nor_are_near_duplicates_of_it(updated, faithful) -> None:
     said = "The cache of the login service must be cleared by hand after each deployment of the web tier."
-    summarizer = ScriptedSummarizer(write(f"## Critical Context\n- {said}\n- " + "and so on " * 20))
+
+    def saying(request: SummaryRequest) -> Written:
+        told: Written = faithful(request)
+        return replace(told, text=f"{told.text}\n- {said}\n")
+
+    summarizer = ScriptedSummarizer(saying)
     then = Script().user("Now target 4.").says(said.replace("by hand ", "")).says("Something else entirely.")
     updated(opening("Look at target 3."), then, summarizer=summarizer)
     shown = transcript_for(summarizer.requests[-1], WordTokenizer(), max_tokens=10**9)
@@ -193,7 +200,7 @@ def test_c_repeatedly_low_scores_switch_to_the_next_strategy(opened, loop, told,
     for turn in range(5):
         session.compress()
         session.append(told(loop(40, script=Script().user(f"Now look at src/part_{turn}/main.py."))))
-    assert (len(low.requests), len(next_one.requests)) == (3, 2)
+    assert (len(low.requests), len(next_one.requests)) == (3, 5)
 
 
 # Reset

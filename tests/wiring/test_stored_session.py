@@ -1,10 +1,12 @@
 """A session outlives its process: what one leaves, another goes on with, and two at once lose nothing."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +23,7 @@ from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Store
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
+from lowwater.testing.legality import refusal_of
 from lowwater.testing.playing import as_completion, exchanges
 from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction, Skip
@@ -524,3 +527,51 @@ def test_without_an_address_sessions_are_kept_in_the_users_data_directory(tmp_pa
         assert run.stdout.strip() == expected
     (file,) = tmp_path.rglob("sessions.db")
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+class Hanging:
+    """Is told, and waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+        self.release = threading.Event()
+
+    def on_pre_compress(self, messages: Any, /) -> None:
+        self.told.set()
+        self.release.wait(30)
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_a_hook_that_hangs_holds_a_turn_no_longer_than_its_deadline(
+    colour: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hanging, diary = Hanging(), Diary()
+    lowwater = Lowwater(model="gpt-6.1-sol", settings=SETTINGS, hooks=[hanging, diary], deadline=0.2)
+    session = lowwater.session()
+    session.append(MESSAGES)
+    start = time.monotonic()
+    event = session.compress() if colour == "sync" else asyncio.run(session.acompress())
+    seconds = time.monotonic() - start
+    try:
+        assert event is not None
+        assert 0.2 <= seconds < 8
+        assert hanging.told.is_set()
+        assert diary.shown == [MESSAGES], "those behind it are told all the same"
+        assert "not done within the turn's deadline and is left behind: Hanging" in caplog.text
+    finally:
+        hanging.release.set()
+
+
+def test_an_anthropic_list_that_begins_with_the_assistant_is_sent_with_a_user_before_it() -> None:
+    session = Lowwater(model="claude-sonnet-4-5", settings=SETTINGS, store="memory:").session()
+    listed = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "gone", "content": "ok"}]},
+        {"role": "assistant", "content": "The file is there."},
+        {"role": "user", "content": "Read it."},
+    ]
+    for given in (listed, listed[1:]):
+        fields = session.prepare(given).as_anthropic()
+        assert [message["role"] for message in fields["messages"]] == ["user", "assistant", "user"]
+        body = {"model": "claude-sonnet-4-5", "max_tokens": 9, **fields}
+        assert refusal_of(body, "anthropic") is None
+        assert session.history()[-2:] == listed[1:]

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.errors import IllegalView
-from lowwater.values.message import Message
+from lowwater.values.message import Format, Message
+from lowwater.values.native_block import block_in
 from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
 
 STUB = "[no result was recorded for this call]"
+LEFT_OUT = "[a tool result without its call stood here]"
+BEGINS = "[the conversation begins with the assistant's message]"
+"""What a user says first where Anthropic would refuse a list: there the user begins, whoever began here."""
 
 
 class _Broken(Struct, frozen=True, kw_only=True):
@@ -47,16 +51,46 @@ def mend(messages: Sequence[Message]) -> list[Message]:
 def _mended(messages: Sequence[Message], broken: _Broken) -> list[Message]:
     mended: list[Message] = []
     missing: list[ToolResult] = []
+    in_users, gone = _format_of(messages) == "anthropic", False
     for index, message in enumerate(messages):
         kept = _without(message, broken.misplaced.get(index, ()))
-        if missing and kept is not None and kept.role == "user" and kept.results:
+        if missing and kept is not None and kept.role == "user" and (kept.results or in_users):
             kept, missing = kept.with_parts((*missing, *kept.parts)), []
         if missing:
             mended.append(_answer(missing, messages))
-        if kept is not None:
+        if kept is None:
+            gone = True
+        else:
+            if gone and mended:
+                kept = _apart(mended, kept)
             mended.append(kept)
+            gone = False
         missing = broken.behind.get(index, [])
     return [*mended, _answer(missing, messages)] if missing else mended
+
+
+def _apart(mended: list[Message], message: Message) -> Message:
+    """Return a message that follows one only since what was between them is gone, so that no two of one role do.
+
+    Two of the user's become one; between two of the assistant's the user says what is missing.
+    """
+    before = mended[-1]
+    if before.role != message.role:
+        return message
+    if message.role == "assistant":
+        mended.append(Message(role="user", parts=(Text(text=LEFT_OUT),)))
+    elif message.role == "user" and not message.results:
+        mended.pop()
+        return message.with_parts((*before.parts, *message.parts))
+    return message
+
+
+def begun_by_user(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages as Anthropic takes them: the user begins, or a compaction block of the provider's own does."""
+    first = messages[0] if messages else None
+    if first is None or first.role != "assistant" or block_in(first):
+        return list(messages)
+    return [Message(role="user", parts=(Text(text=BEGINS),)), *messages]
 
 
 def refuse_illegal(messages: Sequence[Message]) -> None:
@@ -130,5 +164,8 @@ def _without(message: Message, misplaced: Sequence[int]) -> Message | None:
 
 def _answer(results: Sequence[ToolResult], messages: Sequence[Message]) -> Message:
     """Return results as a message of the conversation's format."""
-    format = next((message.wire.format for message in messages if message.wire is not None), None)
-    return Message(role="user" if format == "anthropic" else "tool", parts=tuple(results))
+    return Message(role="user" if _format_of(messages) == "anthropic" else "tool", parts=tuple(results))
+
+
+def _format_of(messages: Sequence[Message]) -> Format | None:
+    return next((message.wire.format for message in messages if message.wire is not None), None)

@@ -12,8 +12,8 @@ from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Opaque
 from lowwater.values.view import Edited, Item, Summary
 
-_ASIDE = frozenset({"shorten", "reasoning"})
-"""Mechanisms that edit without compacting what stands before: at the door, and thinking that a model forbids."""
+_ASIDE = frozenset({"shorten", "reasoning", "repeat"})
+"""Mechanisms that edit without compacting what stands before: at the door, thinking that a model forbids, a message repeated."""
 _RECENT = 200
 """Entries that are looked through for a change of the system prompt."""
 

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.compact.making import Making, edit
 from lowwater.compact.summary import frame, unframe
 from lowwater.compact.summary.framing import index_in
 from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
-from lowwater.compact.users import is_framed, newest_user
+from lowwater.compact.summary.sanitize import with_known_handles
+from lowwater.compact.users import framed_parts, is_said, newest_user
 from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
 from lowwater.values.groups import Span
@@ -16,9 +18,12 @@ from lowwater.values.message import Message, Role
 from lowwater.values.native_block import said_in
 from lowwater.values.parts import Text, ToolResult
 from lowwater.values.proposal import Proposal
+from lowwater.values.resolving import Numbered
 from lowwater.values.summaries import SummaryRequest
 from lowwater.values.view import Edited, Item, Original, Summary
 
+_AT_ONCE = 64
+"""Messages that are looked at together: they may have to be fetched."""
 _INDEX_SHARE = 0.5
 """Of what a summary may take, at most so much is kept from its words for the index."""
 
@@ -53,10 +58,14 @@ def request_for(
     previous: list[str] = []
     replaced = items[span.start : span.stop]
     for item in replaced:
-        if isinstance(item, Summary) or is_framed(item.message):
+        if isinstance(item, Summary):
             previous.append(unframe(said_in(item.message)))
-        else:
-            messages.append(_original(item))
+            continue
+        message = _original(item)
+        framed = [message.parts[at] for at in framed_parts(message)]
+        previous += [unframe(part.text) for part in framed if isinstance(part, Text)]
+        if len(framed) < len(message.parts) or not framed:
+            messages.append(_unframed(message))
             numbers.append(item.number)
     newest = newest_user(items)
     return SummaryRequest(
@@ -65,7 +74,7 @@ def request_for(
         max_tokens=max_tokens - (min(_indexed(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
         previous="\n\n".join(previous),
         focus=focus,
-        newest_user=None if newest is None else _original(_in_person(items[newest])),
+        newest_user=None if newest is None else _unframed(_original(_in_person(items[newest]))),
         recall=recall,
         redact=redact,
     )
@@ -87,9 +96,59 @@ def around(items: Sequence[Item], span: Span, making: Making) -> Around:
     behind = list(items[span.stop :])
     if repeated is not None:
         behind.insert(0, _alone(repeated, making))
-    beside = _numbers([*items[: span.start], *behind])
-    sources = _ranges(set(_numbers(items[span.start : span.stop])).difference(beside))
+    beside = numbers_in([*items[: span.start], *behind])
+    sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(beside))
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
+
+
+def repeat_newest_user(
+    items: Sequence[Item], originals: Sequence[Numbered], making: Making
+) -> list[Item] | None:
+    """Return the items with the newest user message right behind the summary that stands for it; None if it is there.
+
+    What followed it may have gone since: a client that takes back its last words has an older message as its newest.
+    `originals` are all messages of the session, in order.
+    """
+    at = newest_user(items)
+    shown = 0 if at is None else _in_person(items[at]).number
+    number = _newest_said(items, originals, above=shown)
+    if number is None:
+        return None
+    holders = [
+        at for at, item in enumerate(items) if isinstance(item, Summary) and number in numbers_in([item])
+    ]
+    behind = max(
+        at
+        for at, item in enumerate(items)
+        if isinstance(item, Summary) and max(numbers_in([item]), default=0) >= number
+    )
+    kept = list(items)
+    for holder in holders:
+        summary = kept[holder]
+        assert isinstance(summary, Summary)
+        kept[holder] = replace(
+            summary, sources=_ranges(each for each in numbers_in([summary]) if each != number)
+        )
+    original = originals[number - 1]
+    whole = Original(number=number, message=original.message, tokens=original.tokens)
+    return [*kept[: behind + 1], _alone(whole, making), *kept[behind + 1 :]]
+
+
+def _newest_said(items: Sequence[Item], originals: Sequence[Numbered], *, above: int) -> int | None:
+    """Return the newest message above a number in which the user says something and that only a summary stands for."""
+    spans = [
+        span for item in items if isinstance(item, Summary) for span in item.sources if span.last > above
+    ]
+    for span in sorted(spans, key=lambda span: -span.last):
+        last = span.last
+        while last >= max(span.first, above + 1):
+            first = max(span.first, above + 1, last - _AT_ONCE + 1)
+            looked_at = originals[first - 1 : last]
+            for number in range(last, first - 1, -1):
+                if is_said(looked_at[number - first].message):
+                    return number
+            last = first - 1
+    return None
 
 
 def replace_span(
@@ -98,13 +157,14 @@ def replace_span(
     """Return the items with one summary in place of the span.
 
     If no user message would follow it, the newest one stands right behind it, word for word. Of the messages in the
-    span, the summary's sources are those that stand nowhere else in the view. A model that can recall finds an index of
-    their tool results behind the summary.
+    span, the summary's sources are those that stand nowhere else in the view. Handles of other messages in its text are
+    invented or quoted and do not go out. A model that can recall finds an index of their tool results behind the summary.
     """
     beside = around(items, span, making)
     ahead, replaced = items[: span.start], items[span.start : span.stop]
     behind, sources = beside.behind, beside.sources
     role = _role(ahead, behind)
+    text = with_known_handles(text, set(numbers_in(replaced)))
 
     def with_index(index: str) -> Summary:
         framed = frame(
@@ -151,13 +211,17 @@ def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
 
 
 def _alone(item: Original | Edited, making: Making) -> Original | Edited:
-    """Return a user's message as it came, without the tool results that stay with their calls in the summary."""
+    """Return a user's message as it came, without the tool results that stay with their calls in the summary.
+
+    Nor with an earlier summary that a client handed back as a part of it: the new one has it in its place.
+    """
     original = _original(item)
     results = [at for at, part in enumerate(original.parts) if isinstance(part, ToolResult)]
-    if not results and isinstance(item, Original):
+    left_out = [*results, *framed_parts(original)]
+    if not left_out and isinstance(item, Original):
         return item
     whole = Original(number=item.number, message=original, tokens=making.size(original))
-    return edit(whole, [Edit(path=(at,), by=None) for at in results], making.size) if results else whole
+    return edit(whole, [Edit(path=(at,), by=None) for at in left_out], making.size) if left_out else whole
 
 
 def _own_tokens(item: Original | Edited) -> int:
@@ -167,6 +231,14 @@ def _own_tokens(item: Original | Edited) -> int:
 
 def _original(item: Original | Edited) -> Message:
     return item.original if isinstance(item, Edited) else item.message
+
+
+def _unframed(message: Message) -> Message:
+    """Return a message without the summaries that a client handed back as parts of it."""
+    framed = framed_parts(message)
+    if not framed:
+        return message
+    return message.with_parts([part for at, part in enumerate(message.parts) if at not in framed])
 
 
 def _in_person(item: Item) -> Original | Edited:
@@ -188,7 +260,8 @@ def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
     return "assistant" if user_ahead and user_behind else "user"
 
 
-def _numbers(items: Iterable[Item]) -> Iterator[int]:
+def numbers_in(items: Iterable[Item]) -> Iterator[int]:
+    """Yield the numbers of all messages that items show or stand for."""
     for item in items:
         if isinstance(item, Summary):
             for span in item.sources:

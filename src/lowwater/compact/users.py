@@ -13,22 +13,31 @@ _CLOSINGS = tuple(frame("", user_follows=follows).rpartition("\n")[2] for follow
 
 def newest_user(items: Sequence[Item]) -> int | None:
     """Return the index of the newest message in which the user says something, in words or pictures."""
-    return next((at for at in range(len(items) - 1, -1, -1) if _is_said(items[at])), None)
+    for at in range(len(items) - 1, -1, -1):
+        if not isinstance(items[at], Summary) and is_said(items[at].message):
+            return at
+    return None
 
 
-def is_framed(message: Message) -> bool:
-    """Return whether a message is a summary that a compaction wrote, in whatever session."""
-    first = message.parts[0] if message.parts else None
-    return isinstance(first, Text) and first.text.startswith(_OPENING) and first.text.endswith(_CLOSINGS)
+def framed_parts(message: Message) -> tuple[int, ...]:
+    """Return which parts of a message are summaries that compactions wrote, in whatever session.
+
+    A client that goes on from a list it was given hands them back: as messages, or as parts of a user's.
+    """
+    return tuple(at for at, part in enumerate(message.parts) if _is_framed(part))
 
 
-def _is_said(item: Item) -> bool:
-    message = item.message
-    if isinstance(item, Summary) or message.role != "user":
-        return False
-    return any(_is_own(part) for part in message.parts) and not is_framed(message)
+def _is_framed(part: AnyPart) -> bool:
+    return isinstance(part, Text) and part.text.startswith(_OPENING) and part.text.endswith(_CLOSINGS)
+
+
+def is_said(message: Message) -> bool:
+    """Return whether the user says something in a message, in words or pictures."""
+    return message.role == "user" and any(_is_own(part) for part in message.parts)
 
 
 def _is_own(part: AnyPart) -> bool:
-    """Results are the tools', blank text is nobody's."""
-    return bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, ToolResult)
+    """Results are the tools', summaries ours, and blank text is nobody's."""
+    if isinstance(part, Text):
+        return bool(part.text.strip()) and not _is_framed(part)
+    return not isinstance(part, ToolResult)

@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 
 from msgspec.structs import replace
 
+from lowwater.compact.summary.sanitize import as_label, whole_characters
 from lowwater.engine.effects import Failure, Outcome
 from lowwater.errors import SummaryFailed
 from lowwater.ports import AsyncSummarizer, Summarizer
@@ -91,8 +92,12 @@ def _called(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -
 def _checked(answer: object) -> Outcome:
     """Return the answer if it is one: a summarizer may return anything."""
     match answer:
-        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None) | Failure():
-            return answer
+        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None):
+            # A signed block is judged by what it says, and that has to be what it says.
+            text = answer.text if answer.block else whole_characters(answer.text)
+            return replace(answer, text=text, by=as_label(answer.by), model=as_label(answer.model))
+        case Failure():
+            return replace(answer, said=as_label(answer.said))
         case Coroutine():
             answer.close()
             return Failure(kind="failed", said="the summarizer has to be awaited")

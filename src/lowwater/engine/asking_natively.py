@@ -5,6 +5,8 @@ from collections.abc import Callable, Generator
 from msgspec.structs import replace
 
 from lowwater.compact.summary import validate
+from lowwater.compact.summary.critical import is_forbidden
+from lowwater.compact.summary.sanitize import unknown_handles
 from lowwater.engine.effects import Failure, Outcome, Summarize
 from lowwater.engine.ladder import Ladder
 from lowwater.engine.summaries import NEVER_BILLED, OVERSHOOT, Need, Obtained
@@ -58,6 +60,8 @@ def ask_for_block(
 def _verdict(written: Written, need: Need, size: Callable[[Message], int]) -> Verdict:
     verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
     wrong = _wrong_with(written, need, size)
+    if not wrong and verdict.accepted and any(map(is_forbidden, verdict.missing)):
+        wrong = "prohibition_dropped"
     if not wrong:
         return verdict
     return replace(verdict, accepted=False, because=Reason(code=wrong, facts=verdict.because.facts))
@@ -76,6 +80,8 @@ def _wrong_with(written: Written, need: Need, size: Callable[[Message], int]) ->
         return "unsigned"
     if need.request.redact and conceal(written.text) != written.text:
         return "holds_secrets"
+    if unknown_handles(written.text, need.handles):
+        return "unknown_handles"
     if size(message) >= need.replaces:
         return "not_smaller"
     return "too_long" if need.tokenizer.count(written.text) > OVERSHOOT * need.request.max_tokens else ""

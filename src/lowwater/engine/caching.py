@@ -1,5 +1,7 @@
 """What a session knows of its provider's cache: the call that is under way, the belief, and what usage corrects."""
 
+from bisect import bisect_left
+
 from msgspec.structs import replace
 
 from lowwater.assemble.marks import SHORT, Marks, marks_for, place_marks
@@ -17,7 +19,7 @@ from lowwater.values.layout import Layout, Lifetime
 from lowwater.values.message import Message
 from lowwater.values.response import Response
 from lowwater.values.situation import scaled
-from lowwater.values.view import Summary
+from lowwater.values.view import Summary, fold, folded
 
 _REMEMBERED_GAPS = 50
 _MOST_RUNS = 128
@@ -44,16 +46,19 @@ def laid_out(state: State, setup: Setup) -> Laid:
         return laid
     places: dict[int, Lifetime] = {}
     if marks is not None:
-        messages = view.messages
+        apart = view.messages
+        folds = folded(apart, view.items)
+        messages = fold(apart, folds)
+        lasts = [at for at in range(len(apart)) if at + 1 not in folds]
         shape = [max(1, len(message.parts)) for message in messages]
         placed = place_marks(
             shape,
-            seams=seams_of(state.ledger, messages),
+            seams=seams_of(state.ledger, apart).moved(lambda at: bisect_left(lasts, at)),
             most=marks.on_messages,
             lookback=marks.lookback,
             carries=lambda at: _carries(messages[at], marks, short=len(messages) <= SHORT),
         )
-        places = dict.fromkeys((PREAMBLE, *placed), lifetime_of(marks))
+        places = dict.fromkeys((PREAMBLE, *(lasts[at] for at in placed)), lifetime_of(marks))
     return lay_out(
         view,
         start=start,

@@ -11,6 +11,7 @@ from lowwater.engine.accounting import priced
 from lowwater.engine.billing import both, cost_of_summaries
 from lowwater.engine.ladder import Standing
 from lowwater.engine.note import note_in_message, with_note
+from lowwater.engine.replacing import REPLACING
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State, Totals
 from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind
@@ -52,6 +53,7 @@ def commit(
 ) -> Acted:
     """Append what a compaction made of the view; if that is not smaller, only the attempt is remembered."""
     now = replace(now, past=_after_summaries(now.past, result, work))
+    decision = replace(decision, because=as_it_came(decision.because, result, prompt=work.prompt))
     state = replace(
         state,
         standing=_standing(state, result, now.at),
@@ -93,6 +95,14 @@ def commit(
         unbound=outcome.unbound,
     )
     return Acted(state=committed, events=(event,))
+
+
+def as_it_came(because: Reason, result: Result, *, prompt: int) -> Reason:
+    """Return the reason for what was done: a prune that was to suffice and fell short had a summary follow it."""
+    if because.code != "prune-suffices" or not result.summaries:
+        return because
+    removed = sum(phase.removed for phase in result.phases if phase.mechanism not in REPLACING)
+    return Reason(code="prune-falls-short", facts={**because.facts, "pruned": prompt - removed})
 
 
 def _standing(state: State, result: Result, at: float) -> Standing:

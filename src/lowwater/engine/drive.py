@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from lowwater.compact.summary import shown_to_others
 from lowwater.engine.asking import aask, ask
 from lowwater.engine.effects import Announce, Effect, Failure, Outcome, Perform, Steps, Summarize
 from lowwater.ports import AsyncSummarizer, Clock, Summarizer
@@ -18,10 +19,10 @@ T = TypeVar("T")
 
 
 class Driver:
-    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers, all of them together.
+    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers and hooks, all together.
 
     `riding` gives the request that a summary can be asked for by extending, or one that ends behind the first so many items
-    of the view; `announce` is told before each compaction.
+    of the view; `announce` is told before each compaction, and how many seconds are left for that.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class Driver:
         deadline: float,
         clock: Clock,
         riding: Callable[[Ledger | None, int], Riding | None] = lambda _, __: None,
-        announce: Callable[[Ledger], None] = lambda _: None,
+        announce: Callable[[Ledger, float], None] = lambda _, __: None,
     ) -> None:
         self._riding = riding
         self._announce = announce
@@ -64,7 +65,8 @@ class Driver:
                     outcome = ask(summarizers[effect.rung], self._request(effect), effect.share * self._left)
                 return self._stamped(outcome)
             case Announce():
-                return self._announce(effect.ledger)
+                with self._waiting():
+                    return self._announce(effect.ledger, max(0.0, self._left))
             case Perform():
                 return effect.call()
 
@@ -77,20 +79,24 @@ class Driver:
                     )
                 return self._stamped(outcome)
             case Announce():
-                return await asyncio.to_thread(self._announce, effect.ledger)
+                with self._waiting():
+                    return await asyncio.to_thread(self._announce, effect.ledger, max(0.0, self._left))
             case Perform():
                 return await asyncio.to_thread(effect.call)
 
     def _request(self, effect: Summarize) -> SummaryRequest:
+        request = shown_to_others(effect.request)
         if not effect.rides and not effect.upto:
-            return effect.request
-        return replace(effect.request, riding=self._riding(effect.ledger, effect.upto))
+            return request
+        return replace(request, riding=self._riding(effect.ledger, effect.upto))
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
         start = time.monotonic()
-        yield
-        self._left -= time.monotonic() - start
+        try:
+            yield
+        finally:
+            self._left -= time.monotonic() - start
 
     def _stamped(self, outcome: Outcome) -> Outcome:
         return replace(outcome, at=self._clock.now()) if isinstance(outcome, Failure) else outcome

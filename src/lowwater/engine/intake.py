@@ -5,13 +5,19 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.compact.spans import repeat_newest_user
+from lowwater.compact.users import is_said
 from lowwater.engine.note import with_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.engine.thinking import unbind
 from lowwater.ingest.reconcile import Reconciled, entries_for, reconcile
-from lowwater.values.entries import Entry, PreambleChanged
+from lowwater.values.entries import Compacted, Entry, PreambleChanged, Rewound, TakenBack
 from lowwater.values.message import Format, Message
+from lowwater.values.view import Summary, stands_of
+
+REPEAT = "repeat"
+"""The mechanism that shows the newest user message again, where what came after it is gone."""
 
 
 class Incoming(Struct, frozen=True, kw_only=True):
@@ -37,12 +43,29 @@ def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
     if incoming.messages is not None:
         new = _entries(reconcile(state.ledger, incoming.messages), setup, at)
         state = replace(state, ledger=state.ledger.extend(new))
+        if any(isinstance(entry, TakenBack | Rewound) for entry in new):
+            state = with_newest_user(state, setup, at)
     return replace(
         told(state, incoming.format, incoming.assumed),
         max_tokens=incoming.max_tokens,
         offers_recall=incoming.offers_recall,
         parameters=incoming.parameters,
     )
+
+
+def with_newest_user(state: State, setup: Setup, at: float) -> State:
+    """Return the session with the newest user message word for word in its view, where going back left only a summary of it."""
+    making = setup.making(offers_recall=state.offers_recall)
+    kept = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
+    if kept is None:
+        return state
+    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=stands_of(kept))
+    number = next(
+        item.number for item in reversed(kept) if not isinstance(item, Summary) and is_said(item.message)
+    )
+    changed = replace(state, ledger=state.ledger.append(entry))
+    # What stands behind it was thought before it stood there.
+    return unbind(changed, after=number)
 
 
 def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -> State:

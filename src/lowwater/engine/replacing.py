@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lowwater.compact import condense, native, summarize
 from lowwater.compact.propose import EVERYTHING, propose
-from lowwater.compact.spans import replace_span, request_for
+from lowwater.compact.spans import numbers_in, replace_span, request_for
 from lowwater.engine.asking_natively import UNREACHABLE, ask_for_block
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.summaries import OVERSHOOT, Need, Obtained, need_for, obtain
@@ -136,6 +136,7 @@ def need_of(work: Work, items: Sequence[Item], proposal: Proposal) -> Need:
         replaces=tokens_of(items[span.start : span.stop]),
         tokenizer=work.making.tokenizer,
         must=work.at_wall,
+        handles=numbers_in(items[span.start : span.stop]),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.engine.intake import with_newest_user
 from lowwater.engine.note import with_note, without_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
@@ -86,7 +87,7 @@ def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at
         rest=None,
         held_until=state.totals.turns + _HELD,
     )
-    state = _with_note_as_due(state, setup, at)
+    state = with_newest_user(_with_note_as_due(state, setup, at), setup, at)
     view = state.ledger.view
     moved = (then.system, then.tools) != (view.system, view.tools)
     return unbind(state, after=0 if moved else max(then.shown_numbers(), default=0))

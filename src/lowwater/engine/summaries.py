@@ -1,11 +1,13 @@
-"""The ladder of summarizers: ask, judge, repair, go down a rung (SPEC C, J)."""
+"""The ladder of summarizers: ask, judge what was written, repair what is nearly good, go down a rung (SPEC C, J)."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.compact.summary import critical_references, extract, repair, static_marker, validate
+from lowwater.compact.summary import critical_references, extract, repair, restore, static_marker, validate
+from lowwater.compact.summary.critical import is_forbidden
+from lowwater.compact.summary.sanitize import whole_characters
 from lowwater.engine.effects import Failure, FailureKind, Outcome, Summarize
 from lowwater.engine.ladder import Ladder
 from lowwater.ports import Tokenizer
@@ -19,6 +21,10 @@ MARKER = "marker"
 _TRIES = 2
 OVERSHOOT = 1.5
 """Models count in other tokens: a summary may be this much longer than it was asked to be."""
+REPAIRABLE = 0.4
+"""Share of the critical references below which a summary is not repaired: it would be a list of them under somebody's text."""
+_FORBIDDEN_SHARE = 0.25
+"""Of what a summary replaces, at most so much is spent on putting prohibitions back."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
 _NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
 NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
@@ -35,12 +41,27 @@ class Need(Struct, frozen=True, kw_only=True):
     tokenizer: Tokenizer
     must: bool
     """Without it the view does not fit."""
+    handles: frozenset[int] = frozenset()
+    """The numbers of all messages that it would stand for."""
 
 
-def need_for(request: SummaryRequest, *, replaces: int, tokenizer: Tokenizer, must: bool) -> Need:
+def need_for(
+    request: SummaryRequest,
+    *,
+    replaces: int,
+    tokenizer: Tokenizer,
+    must: bool,
+    handles: Iterable[int] = (),
+) -> Need:
     """Return what is needed, with the critical references found once for all who try."""
-    wanted = tuple(critical_references(request))
-    return Need(request=request, wanted=wanted, replaces=replaces, tokenizer=tokenizer, must=must)
+    return Need(
+        request=request,
+        wanted=tuple(critical_references(request)),
+        replaces=replaces,
+        tokenizer=tokenizer,
+        must=must,
+        handles=frozenset(handles),
+    )
 
 
 class Answers(Struct, frozen=True, kw_only=True):
@@ -79,8 +100,10 @@ class Obtained(Struct, frozen=True, kw_only=True):
 def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, Obtained]:
     """Return the first summary that is good, or the best if they compete; below the models stands the extractive one.
 
-    If none is good, the best there is goes on, or none, as the ladder says; where the view must fit, a marker rather
-    than none. A failure of access or network never leads to a marker.
+    A summary is judged as it was written, and that score is what it competes by and what is recorded. One that is nearly
+    good is repaired unless the ladder refuses weak ones. Whatever is taken, what the user forbade is put back. If none is
+    good, the best there is goes on, or none, as the ladder says; where the view must fit, a marker rather than none. A
+    failure of access or network never leads to a marker.
     """
     answers = Answers()
     for rung in ladder.asked:
@@ -90,10 +113,10 @@ def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Out
     if answers.accepted:
         return _obtained(answers, _best(answers.accepted))
     extracted = _extracted(need)
-    mended = _mended(extracted, need)
+    mended = _mended(extracted, need, ladder)
     judged: Judged | None = mended
     if not mended.verdict.accepted:
-        judged = _last_resort(need, ladder, (*answers.judged, mended), answers.failures)
+        judged = _last_resort(need, ladder, (mended, *answers.judged), answers.failures)
     answers = replace(answers, rejected=(*answers.rejected, *_rejected(extracted)))
     failed_at = max([at, *(failure.at for failure in answers.failures)])
     done = judged is not None and not ladder.asked
@@ -122,7 +145,7 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
         if need.request.redact:
             outcome = replace(outcome, text=conceal(outcome.text))
         answer = Judged(written=outcome, verdict=_verdict(outcome, need))
-        judged = _mended(answer, need)
+        judged = _mended(answer, need, ladder)
         if not judged.verdict.accepted:
             failures.append(Failure(kind="failed", said=judged.verdict.because.code))
         return Answers(
@@ -140,7 +163,7 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
 
 def _extracted(need: Need) -> Judged:
     """Return the summary without a model; where there is next to nothing to tell, it says what was left out."""
-    written = Written(text=extract(need.request, need.tokenizer), by=EXTRACTIVE)
+    written = Written(text=whole_characters(extract(need.request, need.tokenizer)), by=EXTRACTIVE)
     verdict = _verdict(written, need)
     if verdict.because.code == "too_short":
         fuller = replace(written, text=f"{written.text}\n\n{_marker(need)}".strip())
@@ -152,28 +175,48 @@ def _extracted(need: Need) -> Judged:
 def _last_resort(
     need: Need, ladder: Ladder, candidates: Sequence[Judged], failures: Sequence[Failure]
 ) -> Judged | None:
-    """Return what to go on with when nothing is good: the best that only misses too much, a marker, or nothing."""
-    weak = [judged for judged in candidates if _is_weak(judged.verdict)]
+    """Return what to go on with when nothing is good: the best that only misses too much, a marker, or nothing.
+
+    A text that has nothing of what matters is no summary of it, however fluent.
+    """
+    weak = [judged for judged in candidates if _is_weak(judged.verdict) and judged.verdict.score > 0]
     if weak and ladder.accepts_weak:
-        return _best(weak)
+        return _restored(_best(weak), need)
     if need.must and not {failure.kind for failure in failures} & _NEVER_DROPS_TEXT:
         marker = Written(text=_marker(need), by=MARKER)
-        return Judged(written=marker, verdict=_verdict(marker, need))
+        return _restored(Judged(written=marker, verdict=_verdict(marker, need)), need)
     return None
 
 
 def _marker(need: Need) -> str:
-    return static_marker(need.request, tokens=need.replaces)
+    return whole_characters(static_marker(need.request, tokens=need.replaces))
 
 
-def _mended(judged: Judged, need: Need) -> Judged:
-    """Return a summary that missed too much with that appended, if it is good then."""
-    if not _is_weak(judged.verdict):
+def _mended(judged: Judged, need: Need, ladder: Ladder) -> Judged:
+    """Return a good summary with what the user forbade, and one that is nearly good with what it missed appended.
+
+    The score stays that of what was written.
+    """
+    verdict = judged.verdict
+    if verdict.accepted:
+        return _restored(judged, need)
+    if not (_is_weak(verdict) and verdict.score >= REPAIRABLE and ladder.accepts_weak):
         return judged
-    text = repair(judged.written.text, judged.verdict.missing, need.request.max_tokens, need.tokenizer)
-    mended = replace(judged.written, text=text)
-    again = _verdict(mended, need)
-    return Judged(written=mended, verdict=again) if again.accepted else judged
+    restored = _restored(judged, need).written
+    left = [each for each in verdict.missing if not is_forbidden(each)]
+    text = repair(restored.text, left, need.request.max_tokens, need.tokenizer)
+    mended = replace(restored, text=text)
+    if not _verdict(mended, need).accepted:
+        return judged
+    because = Reason(code="repaired", facts=verdict.because.facts)
+    return Judged(written=mended, verdict=replace(verdict, accepted=True, because=because))
+
+
+def _restored(judged: Judged, need: Need) -> Judged:
+    """Return a summary with every prohibition of the user that it dropped, word for word."""
+    room = max(need.request.max_tokens, int(_FORBIDDEN_SHARE * need.replaces))
+    text = restore(judged.written.text, judged.verdict.missing, room, need.tokenizer)
+    return replace(judged, written=replace(judged.written, text=text))
 
 
 def _rejected(judged: Judged) -> tuple[Rejected, ...]:

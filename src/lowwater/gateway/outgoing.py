@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from lowwater.assemble.legal import begun_by_user
 from lowwater.assemble.marks import Marks
 from lowwater.assemble.seams import NOWHERE
 from lowwater.compact.native import sent_from
@@ -27,18 +28,19 @@ def outgoing(asked: Asked, request: PreparedRequest, *, marking: Marking = "clie
         case "openai_chat":
             changed = _chat(asked, request, marking)
         case _:
-            changed = {asked.listed: write_array(encode_messages(request.messages, asked.format))}
+            changed = {asked.listed: write_array(encode_messages(request.joined, asked.format))}
     return write_object(
         asked.fields | {name: value for name, value in changed.items() if value not in _NOTHING}
     )
 
 
 def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
-    raws = encode_messages(request.messages[sent_from(request.messages) :], "anthropic")
+    messages = request.joined
+    raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
     system, tools = request.system, asked.tools
     marks = _marks(asked, request, marking)
     if marks is not None and not marks.breakpoints:
-        seams = request.seams if len(raws) == len(request.messages) else NOWHERE
+        seams = request.seams_in("anthropic", count=len(raws)) if len(raws) == len(messages) else NOWHERE
         marked = with_marks(raws, system, tools, marks=marks, seams=seams)
         raws, system, tools = marked.messages, marked.system, marked.tools
     else:
@@ -53,12 +55,13 @@ def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[
 
 
 def _chat(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
-    raws = encode_messages(request.messages, "openai_chat")
+    messages = request.joined
+    raws = encode_messages(messages, "openai_chat")
     marks = _marks(asked, request, marking)
     if marks is not None and (marks.breakpoints or marks.in_chat):
         put = with_breakpoints if marks.breakpoints else with_chat_marks
-        first = 1 if request.messages[0].role in {"system", "developer"} else 0
-        seams = request.seams if len(raws) == len(request.messages) else NOWHERE
+        first = 1 if messages[0].role in {"system", "developer"} else 0
+        seams = request.seams_in("openai_chat", count=len(raws)) if len(raws) == len(messages) else NOWHERE
         raws = put(raws, first=first, marks=marks, seams=seams)
     return {"messages": write_array(raws)}
 

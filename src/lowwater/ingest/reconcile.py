@@ -10,7 +10,7 @@ from lowwater.ingest.likeness import says_the_same
 from lowwater.values.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound, TakenBack
 from lowwater.values.ledger import Ledger, Numbered
 from lowwater.values.message import Message
-from lowwater.values.view import Summary, View
+from lowwater.values.view import Summary, View, fold, folded
 
 _AT_ONCE = 256
 """Messages that are looked at together."""
@@ -37,9 +37,9 @@ def reconcile(ledger: Ledger, messages: Sequence[Message]) -> Reconciled:
     A client keeps the whole history, or goes on from the view it was given; either is compared by content. Where it
     differs from the history, the ledger goes back to before the first difference.
     """
-    view = ledger.view.messages
-    if _alike(view, messages) == len(view):
-        return Reconciled(new=tuple(messages[len(view) :]), known=len(view))
+    shown = _showing(ledger.view, messages)
+    if shown is not None:
+        return Reconciled(new=tuple(messages[shown:]), known=shown)
     branch = branch_of(ledger)
     known = _alike((numbered.message for numbered in _numbered(ledger, branch)), messages)
     if known == len(branch):
@@ -127,6 +127,30 @@ def _changed_since(then: View, now: View) -> tuple[PreambleChanged | ModelChange
     if then.model != now.model:
         changes.append(ModelChanged(at=0.0, model=now.model))
     return tuple(changes)
+
+
+def _showing(view: View, messages: Sequence[Message]) -> int | None:
+    """Return how many messages of a list show the whole view, if its first ones do; None if not.
+
+    The client was given neighbours as one message where they were folded, and may have been given them apart before.
+    """
+    held = view.messages
+    folds = set(folded(held, view.items))
+    at = taken = 0
+    while at < len(held):
+        stop = next(end for end in range(at + 1, len(held) + 1) if end not in folds)
+        sent = messages[taken] if taken < len(messages) else None
+        found = sent and next(
+            (end for end in range(stop, at, -1) if says_the_same(_one(held[at:end]), sent)), None
+        )
+        if not found:
+            return None
+        at, taken = found, taken + 1
+    return taken
+
+
+def _one(messages: Sequence[Message]) -> Message:
+    return messages[0] if len(messages) == 1 else fold(messages, range(1, len(messages)))[0]
 
 
 def _alike(held: Iterable[Message], sent: Iterable[Message]) -> int:

@@ -46,6 +46,10 @@ class Sending(Struct, Generic[S], frozen=True, kw_only=True):
         """Claude's `thinking` as it may be sent with this view; None if it was not given."""
         return self.request.as_anthropic().get("thinking") if self.request.thinking else None
 
+    def is_folded(self, at: int) -> bool:
+        """Return whether a message of the view is written into the user message before it."""
+        return at in self.request.folds
+
 
 def sending(request: PreparedRequest, ledger: Ledger, units: Sequence[Unit[S]]) -> Sending[S]:
     """Return a request that was prepared from all `units` of a conversation."""
@@ -88,14 +92,15 @@ def _marks(request: PreparedRequest) -> _Marks:
         return _Marks(system={}, messages={})
     if request.told == "openai_chat" or request.marks.breakpoints or request.marks.in_chat:
         whole = request.as_openai()["messages"]
-        first = len(whole) - len(request.messages)
+        first = len(whole) - len(request.lasts)
         system, messages = whole[:first], whole[max(0, first) :]
     else:
         fields = request.as_anthropic()
         system, messages = [{"content": fields.get("system", [])}], fields["messages"]
-    if len(messages) != len(request.messages):
+    if len(messages) != len(request.lasts):
         messages = []
-    found = {at: mark for at, message in enumerate(messages) if (mark := _mark_on(message))}
+    placed = zip(request.lasts, messages, strict=False)
+    found = {at: mark for at, message in placed if (mark := _mark_on(message))}
     return _Marks(system=next(map(_mark_on, system), {}), messages=found)
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from lowwater.compact.summary import critical_references
 from lowwater.errors import BadSetting, SummaryFailed
 from lowwater.values.events import Compaction, Event, Skip
 from lowwater.values.message import texts_of
@@ -129,6 +130,15 @@ def lie(_: SummaryRequest) -> Written:
     return Written(
         text=text + "- Whipped the cream until it was stiff and put it into the fridge.", by="lying"
     )
+
+
+def tell_the_truth(request: SummaryRequest) -> Written:
+    """Answer with a summary that names everything critical."""
+    told = "\n".join(f"- {reference.text}" for reference in critical_references(request))
+    opening = (
+        request.previous or "## Goal\n- What the user asked for is what this is about, as it follows here."
+    )
+    return Written(text=f"{opening}\n\n## Critical Context\n{told}", by="truthful")
 
 
 def speak_another_language(_: SummaryRequest) -> Written:

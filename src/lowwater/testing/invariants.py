@@ -20,6 +20,8 @@ NATIVE = "native"
 """The provider's own block stands first: the protected start goes into it, and nothing else may."""
 IN_OTHER_WORDS = frozenset({"native_as_text"})
 """Mechanisms that say the same in another form, which may be longer."""
+REPEAT = "repeat"
+"""The newest user message is shown again after an undo, and nothing else changes."""
 AT_THE_WALL = frozenset({"shorten", "summarize_all", "squeeze"})
 """Mechanisms that may reach into head and tail: there only what the users said, and the system prompt, stays as it is."""
 
@@ -93,6 +95,9 @@ def check_compaction(before: View, after: View, mechanisms: Iterable[str], prote
     At the wall and at a ceiling it leaves alone what the users said, and the newest answer with its calls.
     """
     used = set(mechanisms)
+    if used == {REPEAT}:
+        _check_repeated(list(before.items), list(after.items))
+        return
     _hold("the view is strictly smaller", after.tokens < before.tokens or used <= IN_OTHER_WORDS)
     old, new = list(before.items), list(after.items)
     first = max(0, protected.first - bool(before.system))
@@ -125,6 +130,24 @@ def check_compaction(before: View, after: View, mechanisms: Iterable[str], prote
     _check_newest_group(old, new, protected, squeezed="squeeze" in used)
 
 
+def _check_repeated(old: Sequence[Item], new: Sequence[Item]) -> None:
+    at = next(
+        (
+            at
+            for at, (one, other) in enumerate(zip(old, new, strict=False))
+            if not _same(one.message, other.message)
+        ),
+        len(old),
+    )
+    _hold("one message is added", len(new) == len(old) + 1)
+    _hold(
+        "it is the user's, behind a summary",
+        at and isinstance(new[at - 1], Summary) and _speaks(new[at].message),
+    )
+    pairs = zip(old[at:], new[at + 1 :], strict=True)
+    _hold("what follows is untouched", all(_same(one.message, other.message) for one, other in pairs))
+
+
 def check_nothing_lost(ledger: Ledger) -> None:
     """Every message in effect stands in the view once, in person or inside a summary (invariant 6).
 
@@ -139,7 +162,7 @@ def check_nothing_lost(ledger: Ledger) -> None:
     }
     twice = {number for number, count in shown.items() if count > 1}
     _hold("no message stands for itself twice", twice <= repeated and max(shown.values(), default=0) <= 2)
-    if not any(isinstance(entry, Rewound) for entry in ledger.entries):
+    if not any(isinstance(entry, Rewound | TakenBack) for entry in ledger.entries):
         _hold("every message can be expanded to", len(shown) == len(ledger.messages))
     for item in ledger.view.items:
         if isinstance(item, Edited):

@@ -1,6 +1,7 @@
 """What the model is shown now: items that each stand for numbered messages."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from lowwater.values.chain import Chain
 from lowwater.values.entries import Altered, Edit, Kept, Numbers, Stand, Summarized
 from lowwater.values.message import Message
 from lowwater.values.native_block import block_in, said_in
-from lowwater.values.parts import AnyPart, ToolResult
+from lowwater.values.parts import AnyPart, Opaque, ToolResult
 
 
 class Original(Struct, frozen=True, kw_only=True, tag="original"):
@@ -74,6 +75,70 @@ def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
     return tuple(stands)
 
 
+def folded(messages: Sequence[Message], items: Sequence[Item]) -> tuple[int, ...]:
+    """Return which of `messages`, a view as it is sent, are written into the user message before them.
+
+    Many templates and some providers refuse two user messages in a row. A summary that stands beside a user's message
+    becomes a part of it, and so does a user's message that only the removal of what was between them made a neighbour.
+    What the client itself sent as neighbours stays apart, and a provider's own block stands alone.
+    """
+    doubled = [at for at in range(1, len(messages)) if _may_fold(messages[at - 1], messages[at])]
+    if not doubled:
+        return ()
+    shown = {id(item.message): item for item in items}
+    numbers = sorted(set(_numbers(items)))
+    return tuple(
+        at
+        for at in doubled
+        if not _are_the_clients(shown.get(id(messages[at - 1])), shown.get(id(messages[at])), numbers)
+    )
+
+
+def fold(messages: Sequence[Message], at: Iterable[int]) -> list[Message]:
+    """Return the messages with those at these indexes written into the one before, each as parts of its own."""
+    into = set(at)
+    written: list[Message] = []
+    for index, message in enumerate(messages):
+        if index not in into or not written:
+            written.append(message)
+            continue
+        before = written.pop()
+        around = before if before.wire is not None and message.wire is None else message
+        written.append(around.with_parts((*before.parts, *message.parts)))
+    return written
+
+
+def _may_fold(before: Message, message: Message) -> bool:
+    if (
+        before.role != "user"
+        or message.role != "user"
+        or (before.name != message.name and _has_wires(before, message))
+    ):
+        return False
+    # An item of the Responses API that is no message has no content to add to.
+    return not any(_is_opaque_item(each) for each in (before, message)) and not message.results
+
+
+def _has_wires(before: Message, message: Message) -> bool:
+    return before.wire is not None and message.wire is not None
+
+
+def _is_opaque_item(message: Message) -> bool:
+    format = message.wire.format if message.wire is not None else None
+    return format == "openai_responses" and any(isinstance(part, Opaque) for part in message.parts)
+
+
+def _are_the_clients(before: Item | None, item: Item | None, numbers: Sequence[int]) -> bool:
+    """Return whether the client has these two as neighbours: nothing that is shown or summarised came between them."""
+    if before is None or item is None:
+        return True
+    if isinstance(before, Summary) or isinstance(item, Summary):
+        return False
+    return before.number < item.number and bisect_right(numbers, before.number) == bisect_left(
+        numbers, item.number
+    )
+
+
 def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
     """Yield each part an item shows with its path for `apply_edits`, parts inside tool results too."""
     original = item.original if isinstance(item, Edited) else item.message
@@ -120,6 +185,12 @@ class View(Struct, frozen=True, kw_only=True):
         """Return the view with other items, which stand for messages of the size `whole`."""
         shown = Chain(items)
         return replace(self, items=shown, tokens=sum([item.tokens for item in shown]), whole=whole)
+
+    @property
+    def joined(self) -> list[Message]:
+        """The messages as they are written into a request: see `folded`."""
+        messages = self.messages
+        return fold(messages, folded(messages, self.items))
 
     def shown_numbers(self) -> set[int]:
         """The numbers of all messages that stand in the view, in person or inside a summary."""

@@ -6,6 +6,7 @@ from lowwater.engine.caching import marks_of
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.values.message import Message
+from lowwater.values.view import folded
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.last_sent import thinking_as_set
 from lowwater.wiring.request import PreparedRequest
@@ -30,4 +31,5 @@ def handed_out(
         tokens=state.prompt,
         decision=state.decision,
         whole=view.whole == view.tokens,
+        folds=folded(messages, view.items),
     )

@@ -14,7 +14,7 @@ from lowwater.values.entries import Rewound, TakenBack
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format
 from lowwater.values.summaries import Riding
-from lowwater.values.view import Summary
+from lowwater.values.view import Summary, folded
 from lowwater.wire.anthropic.betas import dropping
 from lowwater.wire.reading import write_json
 from lowwater.wiring.request import PreparedRequest
@@ -75,6 +75,7 @@ def compacting(state: State, ledger: Ledger, upto: int, setup: Setup, at: float)
         tool_choice=tool_choice,
         marks=marks_of(state, setup) if warm else None,
         seams=replace(seams_of(ledger, messages), shared=len(messages)),
+        folds=folded(messages, view.items[:upto]),
     )
     fields = request.as_anthropic()
     return Riding(format="anthropic", body=write_json({"model": state.route.model, **fields}))

@@ -13,7 +13,7 @@ from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
 from lowwater.values.ledger import Ledger
 from lowwater.values.stored import About, Hit
-from lowwater.values.view import View
+from lowwater.values.view import View, fold, folded
 from lowwater.wiring.arguments import require_count, require_place, require_text
 from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step
@@ -55,10 +55,16 @@ class LookingBack:
         """Everything that happened, as a value that stays as it is while the session goes on."""
         return self._kept.state.ledger
 
-    def view(self) -> list[Any]:
-        """Return what the model is shown now, as messages in the conversation's format."""
+    def view(self, *, apart: bool = False) -> list[Any]:
+        """Return what the model is shown now, as messages in the conversation's format.
+
+        A summary beside a user's message is a part of it, as in a request; `apart` gives each a message of its own.
+        """
         state = self._kept.state
-        return written_messages(mend(state.ledger.view.messages), state)
+        view = state.ledger.view
+        messages = mend(view.messages)
+        joined = messages if apart else fold(messages, folded(messages, view.items))
+        return written_messages(joined, state)
 
     def history(self) -> list[Any]:
         """Return every message ever appended, in order, as it came."""

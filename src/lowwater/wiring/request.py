@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from lowwater.assemble.legal import begun_by_user
 from lowwater.assemble.marks import Marks
 from lowwater.assemble.seams import NOWHERE, Seams
 from lowwater.compact.native import sent_from
@@ -13,6 +14,7 @@ from lowwater.values.decision import Decision
 from lowwater.values.message import Format, Message
 from lowwater.values.native_block import newest_block
 from lowwater.values.parts import Text
+from lowwater.values.view import fold
 from lowwater.wire.anthropic.betas import betas_for
 from lowwater.wire.anthropic.thinking import thinking_for
 from lowwater.wire.formats import encode_messages, reread
@@ -55,15 +57,16 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     decision: Decision | None = None
     whole: bool = False
     """Whether it shows every message of the client's list as it came."""
+    folds: tuple[int, ...] = ()
+    """The messages that are written into the user message before them, so that no two of ours stand in a row."""
 
     def as_anthropic(self) -> dict[str, Any]:
         """Return `messages`, and what else there is of the request, for the Anthropic SDK or API."""
         system, messages = self._split(self._read_as("anthropic"))
-        messages = messages[sent_from(messages) :]
-        raws = encode_messages(messages, "anthropic")
+        raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
         tools = tools_as(self.tools, "anthropic")
         if self.marks is not None and not self.marks.breakpoints:
-            seams = self._seams("anthropic", len(raws))
+            seams = self.seams_in("anthropic", count=len(raws))
             marked = with_marks(raws, system, tools, marks=self.marks, seams=seams)
             raws, system, tools = marked.messages, marked.system, marked.tools
         else:
@@ -87,7 +90,9 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
         if self.marks is not None and (self.marks.breakpoints or self.marks.in_chat):
             put = with_breakpoints if self.marks.breakpoints else with_chat_marks
-            raws = put(raws, first=first, marks=self.marks, seams=self._seams("openai_chat", len(raws)))
+            raws = put(
+                raws, first=first, marks=self.marks, seams=self.seams_in("openai_chat", count=len(raws))
+            )
         fields = _fields(raws, tools=tools_as(self.tools, "openai_chat"), tool_choice=self.tool_choice)
         return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
@@ -101,7 +106,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         raws = encode_messages(messages, "openai_responses")
         if self.marks is not None and self.marks.breakpoints:
             first = 1 if messages and messages[0].role in _INSTRUCTIONS else 0
-            seams = self._seams("openai_responses", len(raws))
+            seams = self.seams_in("openai_responses", count=len(raws))
             raws = with_item_breakpoints(raws, first=first, marks=self.marks, seams=seams)
         instructions = b"" if self.system in _NOTHING else _as_text(self.system)
         fields = _fields(
@@ -113,10 +118,22 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         )
         return fields | ({"prompt_cache_key": self.cache_key} if self.cache_key and cache_key else {})
 
-    def _read_as(self, format: Format) -> list[Message]:
-        read = reread(self.messages, assumed=self.assumed, format=self.told or format)
-        # What reads the same in both of OpenAI's formats counts as chat until an item says otherwise.
-        return reread(read, assumed="openai_chat", format=format) if format == "openai_responses" else read
+    @property
+    def joined(self) -> list[Message]:
+        """The messages as they are written, those that are folded into another in their place."""
+        return fold(self.messages, self.folds)
+
+    @property
+    def lasts(self) -> list[int]:
+        """For each message that is written, the index of the last of `messages` in it."""
+        return [at for at in range(len(self.messages)) if at + 1 not in self.folds]
+
+    def _read_as(self, format: Format, *, upto: int | None = None) -> list[Message]:
+        read = reread(self.messages[:upto], assumed=self.assumed, format=self.told or format)
+        if format == "openai_responses":
+            # What reads the same in both of OpenAI's formats counts as chat until an item says otherwise.
+            read = reread(read, assumed="openai_chat", format=format)
+        return fold(read, self.folds)
 
     def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
         """Return the system prompt and the messages as Anthropic wants them: apart.
@@ -138,20 +155,20 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     def _with_system(self, messages: list[Message]) -> list[Message]:
         return messages if self.system in _NOTHING else [_system_message(self.system), *messages]
 
-    def _seams(self, format: Format, count: int) -> Seams:
+    def seams_in(self, format: Format, *, count: int) -> Seams:
         """Return the seams as places among the `count` encoded messages, of which there may be more or fewer."""
-        if count == len(self.messages) or self.seams == NOWHERE:
+        if (count == len(self.messages) and not self.folds) or self.seams == NOWHERE:
             return self.seams
         messages = self._read_as(format)
 
         def place(at: int) -> int:
-            before = messages[: at + 1]
+            before = self._read_as(format, upto=at + 1)
             if format == "openai_responses":
                 return len(encode_messages(before, format)) - 1
             if format == "openai_chat":
                 return len(encode_messages(self._with_system(before), format)) - 1
             left_out = sent_from(self._split(messages)[1])
-            return len(encode_messages(self._split(before)[1][left_out:], format)) - 1
+            return len(encode_messages(begun_by_user(self._split(before)[1][left_out:]), format)) - 1
 
         return self.seams.moved(place)
 

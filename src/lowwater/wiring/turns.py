@@ -4,6 +4,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -42,6 +44,8 @@ R = TypeVar("R")
 Turn = Callable[[State, Setup, float], Steps[T]]
 
 _ATTEMPTS = 3
+_INSIDE: ContextVar[frozenset[int]] = ContextVar("lowwater_turns", default=frozenset())
+"""The sessions whose turn is being taken, here or by whoever told this thread of it."""
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -74,7 +78,7 @@ class Turns:
     def take(self, turn: Turn[T]) -> T:
         """Take a turn, blocking until it is done."""
         summarizers = self._outside.blocking()
-        with self._lock:
+        with self._taking_turns():
             return self._driver().drive(self._steps(turn, self._setup), summarizers)
 
     def offer(self, turn: Turn[Prepared]) -> Offer:
@@ -82,7 +86,7 @@ class Turns:
 
         What fits no longer is made to fit all the same, without a model.
         """
-        with self._lock:
+        with self._taking_turns():
             try:
                 return _at_once(self._driver(), self._offered(turn, self._setup))
             except _Asks:
@@ -119,15 +123,29 @@ class Turns:
             deadline=outside.deadline, clock=outside.clock, riding=self._riding, announce=self._announce
         )
 
-    def _announce(self, ledger: Ledger) -> None:
-        """Tell the hooks; what one of them does to the session in its turn is told to none."""
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        """Wait until no other turn is under way; a hook that is told in one may take another, on whichever thread it is."""
+        inside = _INSIDE.get()
+        if id(self) in inside:
+            yield
+            return
+        with self._lock:
+            token = _INSIDE.set(inside | {id(self)})
+            try:
+                yield
+            finally:
+                _INSIDE.reset(token)
+
+    def _announce(self, ledger: Ledger, seconds: float) -> None:
+        """Tell the hooks, for so many seconds; what one of them does to the session in its turn is told to none."""
         hooks = self._outside.hooks
         if not hooks or self._is_announcing:
             return
         self._is_announcing = True
         try:
             messages = written_messages(mend(ledger.view.messages), self._kept.state)
-            announce(hooks, self._kept.home.name, messages)
+            announce(hooks, self._kept.home.name, messages, seconds=seconds)
         finally:
             self._is_announcing = False
 

@@ -73,7 +73,8 @@ def test_a_marker_holds_no_secret() -> None:
 def test_a_secret_is_no_critical_reference() -> None:
     kept = critical_references(request())
     assert not [reference for reference in kept if KEY in reference.text or DRAWN in reference.text]
-    assert not [reference for reference in kept if "[redacted: " in reference.text]
+    (told,) = [reference for reference in kept if "[redacted: " in reference.text]
+    assert told.text == "Deploy the service with [redacted: Anthropic key] and never print the password."
     assert any(reference.text == "src/deploy.py" for reference in kept)
     assert any(KEY in reference.text for reference in critical_references(request(redact=False)))
 

@@ -24,6 +24,7 @@ from lowwater.ports import Store
 from lowwater.values.counted import counted
 from lowwater.values.message import Message
 from lowwater.values.secrets import conceal_message
+from lowwater.values.view import fold, folded
 from lowwater.wire.concealing import conceal_session
 from lowwater.wire.message_lines import message_lines
 from lowwater.wire.session_file import WholeSession, session_lines
@@ -99,16 +100,17 @@ def _messages(store: Store, name: str, *, view: bool, taken_back: bool, conceals
     ledger = ledger_of(store, name)
     left_out = 0
     if view:
-        messages: Sequence[Message] = mend(ledger.view.messages)
+        shown = mend(ledger.view.messages)
+        messages: Sequence[Message] = fold(shown, folded(shown, ledger.view.items))
     else:
         messages = ledger.history()
         if not taken_back:
             branch = branch_of(ledger)
             left_out = len(messages) - len(branch)
             messages = [messages[number - 1] for number in branch]
-    shown = [conceal_message(message) for message in messages] if conceals else messages
-    changed = sum(new is not old for new, old in zip(shown, messages, strict=True))
-    return Exported(lines=message_lines(shown), concealed=changed, taken_back=left_out)
+    told = [conceal_message(message) for message in messages] if conceals else messages
+    changed = sum(new is not old for new, old in zip(told, messages, strict=True))
+    return Exported(lines=message_lines(told), concealed=changed, taken_back=left_out)
 
 
 def _whole(store: Store, name: str, *, conceals: bool) -> Exported:

@@ -3,8 +3,8 @@
 from lowwater.compact.summary.critical import critical_references
 from lowwater.compact.summary.extractive import Extractive, extract
 from lowwater.compact.summary.framing import frame, static_marker, unframe
-from lowwater.compact.summary.privacy import concealed
-from lowwater.compact.summary.repairs import repair
+from lowwater.compact.summary.privacy import concealed, shown_to_others
+from lowwater.compact.summary.repairs import repair, restore
 from lowwater.compact.summary.transcript import transcript_for
 from lowwater.compact.summary.validation import best, validate
 
@@ -16,6 +16,8 @@ __all__ = [
     "extract",
     "frame",
     "repair",
+    "restore",
+    "shown_to_others",
     "static_marker",
     "transcript_for",
     "unframe",

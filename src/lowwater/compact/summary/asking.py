@@ -12,7 +12,7 @@ _CONSTRAINT = re.compile(
     r"""\b(?:
       (?<!\bI\ )(?<!\bwe\ )(?<!\bthey\ )(?:do\ not|don'?t)\b(?!\ (?:know|see|think|understand|get\ it))
     | don'?t\ (?:want|need)\b | (?:do|does)\ not\ (?:want|need)\b | never\b(?!\ (?:mind|seen|heard)) | always\b
-    | must\b | (?:should|shall)(?:n't|\ not)\b | prefer(?:ably|s|red)?\b | instead\ of\b | rather\ than\b
+    | must(?:n'?t)?\b | may\ not\b | (?:should|shall)(?:n't|\ not)\b | leave\b.{0,40}\balone\b | hands\ off\b | prefer(?:ably|s|red)?\b | instead\ of\b | rather\ than\b
     | make\ sure\b | ensure\b | avoid\b | no\ need\b | not\ allowed\b | forbid\w*\b | stick\ (?:to|with)\b
     | only\ (?:use|touch|change|edit|run|do|the|in|on|when|if|for|after|with)\b
     | (?:use|keep|change|edit|touch|run)\s+only\b | without\ (?:\w+ing|any|a|the|changing)\b
@@ -58,6 +58,9 @@ _HINTS = (
         "at all times",
         "under no",
         "as long as",
+        "may not",
+        "leave",
+        "hands off",
     ),
     *("immer", "niemals", "nicht", " pas", "toujours", "jamais", "nunca", "siempre"),
     *(
@@ -79,6 +82,15 @@ _HINTS = (
 )
 """Every constraint has one of these in it, and most of what users say has none."""
 _ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())
+_PROHIBITION = re.compile(
+    r"""\b(?:
+      do\ not | don'?t | does\ not | doesn'?t | never | must\ not | mustn'?t | may\ not | can(?:not|\ not|'t)
+    | (?:should|shall|will)\ not | (?:should|sha|wo)n'?t | avoid\w* | forb[ia]d\w* | prohibit\w* | not\ allowed | no\ longer
+    | under\ no\ circumstances | hands\ off | leave\b.{0,40}\balone | off[ -]limits | without\ \w+ing | refrain\w*
+    | nicht | niemals | kein\w* | ne\ \w+\ pas | jamais | nunca
+    )\b | 不要|請勿|请勿|不能|不得|禁止|しないで|使わないで|하지\s?마|금지""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _DEBRIS = re.compile(
     r"^\+|^[\w./-]+:\d+|^\s*(?:at |\$ |> |\d{4}-\d\d-\d\d)|[{;]\s*$|=>|\\n|^\W+$|^[A-Z]+ \d+"
 )
@@ -108,6 +120,11 @@ def _binds(sentence: str) -> bool:
     if not 8 <= len(sentence) <= 600 or sentence.endswith(("?", "？")):
         return False
     return _CONSTRAINT.search(sentence) is not None and _DEBRIS.search(sentence) is None
+
+
+def is_prohibition(sentence: str) -> bool:
+    """Tell whether a sentence says what must not be done."""
+    return _PROHIBITION.search(sentence.replace("’", "'")) is not None
 
 
 def is_question(text: str) -> bool:

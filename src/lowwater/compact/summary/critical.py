@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from lowwater.compact.summary.asking import constraints_in
+from lowwater.compact.summary.asking import constraints_in, is_prohibition
 from lowwater.compact.summary.naming import Named, Naming
 from lowwater.compact.summary.phrases import clip, flat, key_words, words
 from lowwater.compact.summary.story import Step, Story, story_of
@@ -26,19 +26,40 @@ _CONTENT = frozenset(
 )
 _ENOUGH = 0.6
 """Share of an ask's key words that must be there."""
+_CONSTRAINT = 200
+"""Characters of a constraint that are quoted; a prohibition is quoted whole."""
 
 
 def critical_references(request: SummaryRequest) -> tuple[Critical, ...]:
     """Return what a summary for `request` should still say, the most important first.
 
     That is what the user asked and forbade, error lines, and the paths, ids and values the assistant itself named; of a
-    previous summary, what it says of constraints and files. Whatever holds a secret need not be said.
+    previous summary, what it says of constraints and files. Whatever holds a secret need not be said, except for a
+    prohibition, which is quoted without it.
     """
     every = references_of(story_of(request), request.previous)
     together = "\n".join(reference.text for reference in every)
     if not request.redact or conceal(together) is together:
         return every
-    return tuple(reference for reference in every if conceal(reference.text) is reference.text)
+    return tuple(filter(None, map(_without_secrets, every)))
+
+
+def _without_secrets(reference: Critical) -> Critical | None:
+    told = conceal(reference.text)
+    if told is reference.text:
+        return reference
+    return _forbidden(told) if is_forbidden(reference) else None
+
+
+def is_forbidden(reference: Critical) -> bool:
+    """Tell whether a reference is something that the user forbade, rather than asked for or preferred."""
+    return reference.kind == "forbidden" and is_prohibition(reference.text)
+
+
+def _forbidden(sentence: str) -> Critical:
+    """Return what a user said must, must not or should be done; of a long wish the beginning, of a prohibition all."""
+    text = flat(sentence) if is_prohibition(sentence) else clip(sentence, _CONSTRAINT)
+    return Critical(kind="forbidden", text=text, words=key_words(sentence[:_ASK_READ]))
 
 
 def references_of(story: Story, previous: str = "") -> tuple[Critical, ...]:
@@ -63,7 +84,7 @@ def _of_the_user(story: Story, naming: Naming) -> Iterator[Critical]:
             yield Critical(kind="ask", text=clip(asked, 100) or carried[0], words=carried)
     for episode in story.episodes:
         for sentence in constraints_in(episode.ask):
-            yield Critical(kind="forbidden", text=clip(sentence, 200), words=key_words(sentence[:_ASK_READ]))
+            yield _forbidden(sentence)
     for episode in story.episodes:
         for kind, text in naming.named_in(episode.ask[:_ASK_NAMED]):
             if kind != "value":
@@ -81,13 +102,21 @@ def _of_previous(previous: str, naming: Naming) -> Iterator[Critical]:
     if not previous:
         return
     before = parse(previous)
-    for item in before.of(Section.CONSTRAINTS):
-        if carried := key_words(item):
-            yield Critical(kind="forbidden", text=clip(item, 200), words=carried)
+    for section in (Section.CONSTRAINTS, Section.GOAL, Section.PENDING):
+        for item in before.of(section):
+            said = _unquoted(flat(item))
+            if key_words(said) and (section is Section.CONSTRAINTS or is_prohibition(said)):
+                yield _forbidden(said)
     for item in before.of(Section.FILES):
         yield from (
             Critical(kind="path", text=text) for kind, text in naming.named_in(item) if kind == "path"
         )
+
+
+def _unquoted(item: str) -> str:
+    """Return an item that is one quotation without its marks."""
+    inner = item[1:-1]
+    return inner if item[:1] == item[-1:] == '"' and '"' not in inner else item
 
 
 def _named(story: Story, naming: Naming) -> Iterator[Critical]:
@@ -118,6 +147,7 @@ class Kept:
     def __init__(self, text: str) -> None:
         self._text = flat(text)
         self._words = words(text)
+        self._forbidding = [words(line) for line in text.splitlines() if is_prohibition(line)]
         self._pieces = set(_PIECE.findall(self._text))
         self._runs = set(_RUN.findall(self._text))
         self._looked_for: dict[str, bool] = {}
@@ -125,15 +155,22 @@ class Kept:
     def has(self, reference: Critical) -> bool:
         """Tell whether the text still says what the reference stands for."""
         match reference.kind:
+            case "forbidden" if is_forbidden(reference):
+                return self._forbids(reference)
             case "ask" | "forbidden":
-                there = sum(word in self._words for word in reference.words)
-                return there >= _ENOUGH * len(reference.words)
+                return _is_told(reference, self._words)
             case "path":
                 return self._has_path(reference.text)
             case "error":
                 return self._says(flat(reference.text))
             case _:
                 return self._names(reference.text)
+
+    def _forbids(self, reference: Critical) -> bool:
+        """A prohibition counts where one line forbids the same; its words spread over a text may say the opposite."""
+        if flat(reference.text) in self._text:
+            return True
+        return bool(reference.words) and any(_is_told(reference, line) for line in self._forbidding)
 
     def _says(self, text: str) -> bool:
         """A sentence counts wherever it stands; its first and last word may be parts of longer ones."""
@@ -174,6 +211,10 @@ class Kept:
 _PIECE = re.compile(r"[\w@./+-]{0,200}\w")
 _RUN = re.compile(r"\w+")
 """Where a name stands by itself, so do the words it is made of."""
+
+
+def _is_told(reference: Critical, there: set[str]) -> bool:
+    return sum(word in there for word in reference.words) >= _ENOUGH * len(reference.words)
 
 
 def _is_wordy(character: str) -> bool:

@@ -4,6 +4,7 @@ from collections import Counter
 
 from lowwater.compact.summary.phrases import clip
 from lowwater.compact.summary.privacy import concealed
+from lowwater.compact.summary.sanitize import whole_characters
 from lowwater.compact.summary.story import story_of
 from lowwater.values.entries import Numbers
 from lowwater.values.secrets import conceal
@@ -15,7 +16,7 @@ _INTRODUCES = (
     "Earlier turns of this conversation were compacted. The summary below stands for {what}. It is background from an earlier "
     "window, not instructions: do not redo what it says is done, and do not take up anything in it as a new request."
 )
-_RECALLS = " The originals are kept; recall any of them by its handle (such as lw:{example}) or by searching for its words."
+_RECALLS = " The originals are kept; recall any of them by its handle{example} or by searching for its words."
 _FOLLOWS = "The user's message that follows is what to answer."
 _RUNS_ON = (
     "No new message from the user follows: the task is still running. The user's newest message is repeated word for word "
@@ -40,8 +41,9 @@ def frame(
     """
     introduction = _INTRODUCES.format(what=_named(sources))
     if recall:
-        introduction += _RECALLS.format(example=sources[0].first if sources else 12)
-    body, listed = (_without_marks(conceal(text) if redact else text) for text in (summary, index))
+        introduction += _RECALLS.format(example=f" (such as lw:{sources[0].first})" if sources else "")
+    whole = (whole_characters(text) for text in (summary, index))
+    body, listed = (_without_marks(conceal(text) if redact else text) for text in whole)
     closing = _FOLLOWS if user_follows else _RUNS_ON
     behind = f"{listed}\n\n{closing}" if listed else closing
     return f"{introduction}\n\n{_OPENS}{body}{_CLOSES}\n{behind}"

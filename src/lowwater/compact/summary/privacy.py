@@ -2,8 +2,31 @@
 
 from msgspec.structs import replace
 
+from lowwater.values.message import Message
 from lowwater.values.secrets import conceal, conceal_parts
 from lowwater.values.summaries import SummaryRequest
+
+
+def shown_to_others(request: SummaryRequest) -> SummaryRequest:
+    """Return the request as it is handed to whoever writes the summary: without secrets, if it asks for that.
+
+    It still asks for it, so that a summarizer knows. Messages come without the bytes they came in, which may hold what
+    their parts no longer do.
+    """
+    if not request.redact:
+        return request
+    told = concealed(request)
+    newest = told.newest_user
+    return replace(
+        told,
+        messages=tuple(map(_without_bytes, told.messages)),
+        newest_user=None if newest is None else _without_bytes(newest),
+        redact=True,
+    )
+
+
+def _without_bytes(message: Message) -> Message:
+    return Message(role=message.role, parts=message.parts, name=message.name)
 
 
 def concealed(request: SummaryRequest) -> SummaryRequest:

@@ -1,13 +1,30 @@
-"""Repairing a summary: what it lost is appended to it, within its budget."""
+"""Repairing a summary: what it lost is appended to it, within its budget; what the user forbade, in any case."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lowwater.compact.summary.critical import is_forbidden
 from lowwater.compact.summary.template import Section
 from lowwater.ports import Tokenizer
 from lowwater.values.summaries import Critical
 
 _PER_LINE = 8
 _LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}
+
+
+def restore(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
+    """Return `text` with the prohibitions among the missing references appended word for word.
+
+    Together they take at most `max_tokens`: a user who pasted a rule book is answered by recall, not by all of it again.
+    """
+    lines: list[str] = []
+    left = max_tokens
+    for reference in filter(is_forbidden, missing):
+        line = f'"{reference.text}"'
+        left -= tokenizer.count(f"\n- {line}")
+        if left < 0:
+            break
+        lines.append(line)
+    return text.rstrip() + _block(Section.CONSTRAINTS, lines) if lines else text
 
 
 def repair(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:

@@ -77,7 +77,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
             self._session = session = self._kept.open(self._name)
             self.threshold_tokens = session.status().threshold
             if self._standings.are_new:
-                self._standings.resume(session.ledger, session.view(), session.history())
+                self._standings.resume(session.ledger, session.view(apart=True), session.history())
         return self._session
 
     def update_model(  # noqa: PLR0917 - Hermes' signature
@@ -172,7 +172,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
         session = self._take_in(messages)
         if force or not was_behind:
             session.compress(focus or None)
-        shown = self._standings.publish(session.ledger, session.view())
+        shown = self._standings.publish(session.ledger, session.view(apart=True))
         keys = keys_of(sent_form(message) for message in messages)
         if shown is None or keys_of(shown) == keys:
             return messages

@@ -22,12 +22,21 @@ Content = list[str | dict[str, Any]]
 def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
     """Return the messages to send, with the cache marks of the request if `marks`."""
     view: list[Any] = []
-    for shown in sent.view:
+    for at, shown in enumerate(sent.view):
         written = _written(shown)
+        if sent.is_folded(at) and view and isinstance(view[-1], HumanMessage):
+            written[0] = _joined(view.pop(), written[0], keep=shown.source is not None)
         if marks and shown.mark:
             written[-1] = marked(written[-1], shown.mark)
         view.extend(written)
     return view
+
+
+def _joined(before: BaseMessage, message: BaseMessage, *, keep: bool) -> BaseMessage:
+    """Return two messages of the user as one; the second is the one to `keep`, with what it holds beside its content."""
+    content: Content = [*blocks_of(before), *blocks_of(message)]
+    blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    return (message if keep else before).model_copy(update={"content": blocks})
 
 
 def marked(message: BaseMessage, mark: Mark) -> BaseMessage:

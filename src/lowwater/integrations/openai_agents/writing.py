@@ -9,7 +9,28 @@ from lowwater.values.message import Message
 
 def items_of(sent: Sending[Source]) -> list[Item]:
     """Return the items to send."""
-    return [item for shown in sent.view for item in _written(shown)]
+    items: list[Item] = []
+    for at, shown in enumerate(sent.view):
+        written = _written(shown)
+        if sent.is_folded(at) and items and written:
+            written[0] = _joined(items.pop(), written[0])
+        items.extend(written)
+    return items
+
+
+def _joined(before: Item, item: Item) -> Item:
+    """Return two items in which the user speaks as one."""
+    content = [
+        {"type": "input_text", "text": block} if isinstance(block, str) else block
+        for each in (before, item)
+        for block in _blocks(each)
+    ]
+    return {**before, **item, "content": content}
+
+
+def _blocks(item: Item) -> list[object]:
+    content = item.get("content")
+    return list(content) if isinstance(content, list) else [content]
 
 
 def _written(shown: Shown[Source]) -> list[Item]:

@@ -58,11 +58,16 @@ def point_of(mark: Mapping[str, Any]) -> Json:
 def _marked(request: PreparedRequest, count: int) -> dict[int, Json]:
     """Return the cache marks of a request by the place of their message."""
     messages = request.as_anthropic()["messages"]
-    if request.marks is None or request.marks.breakpoints or len(messages) != count:
+    lasts = request.lasts
+    if (
+        request.marks is None
+        or request.marks.breakpoints
+        or (len(messages), len(request.messages)) != (len(lasts), count)
+    ):
         return {}
     return {
         at: point_of(block["cache_control"])
-        for at, message in enumerate(messages)
+        for at, message in zip(lasts, messages, strict=True)
         if isinstance(message["content"], list)
         for block in message["content"]
         if "cache_control" in block

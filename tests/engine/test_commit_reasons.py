@@ -1,0 +1,30 @@
+"""An event says why it came to what it came to."""
+
+import pytest
+
+from lowwater.decide.explain import sentence
+from lowwater.engine.commit import as_it_came
+from lowwater.engine.work import Result
+from lowwater.values.decision import Reason
+from lowwater.values.events import Phase
+
+SUFFICES = Reason(
+    code="prune-suffices",
+    facts={"prompt": 70_000, "limit": "the threshold", "trigger": 64_000, "pruned": 48_000, "target": 54_400},
+)
+PRUNED = Phase(mechanism="elide", removed=9_000)
+
+
+def test_a_prune_that_fell_short_of_what_it_promised_is_not_said_to_have_sufficed() -> None:
+    phases = (PRUNED, Phase(mechanism="summarize", removed=30_000))
+    came = as_it_came(SUFFICES, Result(items=(), phases=phases, summaries=1), prompt=70_000)
+    assert came.code == "prune-falls-short"
+    assert came.facts["pruned"] == 61_000
+    assert "pruning alone should leave 61,000, more than the 54,400" in sentence(came)
+
+
+@pytest.mark.parametrize("summaries", [0, 1])
+def test_every_other_reason_stays(summaries: int) -> None:
+    due = Reason(code="summary-due", facts={})
+    assert as_it_came(due, Result(items=(), summaries=summaries), prompt=1) is due
+    assert as_it_came(SUFFICES, Result(items=(), phases=(PRUNED,)), prompt=70_000) is SUFFICES
