@@ -124,6 +124,8 @@ class State(Struct, frozen=True, kw_only=True):
     """The rent paid so far."""
     ahead: int | None = 0
     """Nano-dollars for summaries that no compaction's bill has yet: parked, or of no use; None if that is not known."""
+    ahead_prompts: int = 0
+    """Tokens of the prompts that asked for parked summaries, which no event tells of yet."""
     bought: int | None = 0
     """Nano-dollars that compactions since the last answer make the next call cost more; None if that is not known."""
     kept_out: int = 0
