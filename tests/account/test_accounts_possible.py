@@ -11,11 +11,12 @@ from lowwater.account.cadence import cadence
 from lowwater.account.payback import paybacks
 from lowwater.account.timeline import turns_before
 from lowwater.load.registry import load_registry
-from lowwater.testing.fakes import ScriptedClock
+from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.playing import as_message
 from lowwater.values.events import Compaction
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.stored import Account
+from lowwater.values.summaries import Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 
@@ -114,3 +115,22 @@ def test_calls_at_one_moment_are_told_apart_by_what_was_stored_first(store: str,
     assert payback.price is not None
     assert payback.price > 0
     assert payback.turns != 0
+
+
+def test_what_was_asked_for_a_summary_counts_among_prompts_and_summaries() -> None:
+    clock, quiet = ScriptedClock(), Settings(output=OutputSettings(quiet=True))
+    used = Usage(uncached=61_500, output=1_600)
+    writer = ScriptedSummarizer(
+        lambda _: Written(text="## Goal\nLook at everything.\n", by="mine", usage=used, model=MODELS[1])
+    )
+    library = Lowwater(
+        model=MODELS[0], policy="never", store="memory:", clock=clock, settings=quiet, summarizer=[writer]
+    )
+    account = play(library, clock, [(6_000, 1.0, "", 9.0)] * 9 + [(400, 1.0, "compress", 9.0)])
+    (event,) = [each for each in account.events if isinstance(each, Compaction)]
+    calls = len(writer.requests)
+    assert calls > 0
+    assert event.summary_prompts == calls * 61_500
+    prompts = sum(record.usage.prompt for record in account.records if record.usage is not None)
+    told = cadence([account]).prompt_and_summary_tokens
+    assert told == prompts + calls * 61_500 + event.summary_tokens

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lowwater.errors import StaleLedger
+from lowwater.store.accounts_apart import UnwritableAccounts
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, event_values, turn_values
 from lowwater.store.growth import growth_of
 from lowwater.store.indexing import Conceal
@@ -62,7 +63,12 @@ def append(
     contents = [content for one in packed for content in one.contents]
     _write_entries(connection, now, version, packed)
     _write_messages(connection, now, contents, conceal)
-    _write_account(connection, now.id, version, new)
+    try:
+        _write_account(connection, now.id, version, new)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        raise UnwritableAccounts(str(error)) from error
     _write_besides(connection, now.id, new)
     grown = {"id": now.id, "version": version, **asdict(growth_of(new, contents))}
     connection.execute(_UPDATE_SESSION, grown)
