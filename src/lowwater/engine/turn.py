@@ -61,7 +61,8 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     state = acted.state
     messages = made_legal(state.ledger.view.messages)
     levels = setup.settings.output.warning_levels
-    due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
+    point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+    due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
     state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name)
     state = calling(state, setup, at)
     return Prepared(

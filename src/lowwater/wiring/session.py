@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from lowwater.assemble.legal import mend
 from lowwater.decide.explain import explain
-from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
 from lowwater.engine.intake import append, take_in, told
 from lowwater.engine.restart import reset, switch
@@ -165,10 +164,14 @@ class Session(LookingBack):
         return decision
 
     def should_compress(self, tokens: int | None = None) -> bool:
-        """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
+        """Return whether a prompt of so many tokens is compacted for its size; None is the session's own, 0 is a count.
+
+        That is the threshold of a policy that has one, and otherwise the size at which it really acts, at the latest the wall.
+        """
         windows = self._outside.windows
         state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup)
-        is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
+        point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+        is_due = point.is_reached(state.prompt if tokens is None else tokens)
         return setup.settings.compression.enabled and is_due
 
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
@@ -278,9 +281,9 @@ class Session(LookingBack):
             self.name,
             state,
             limits_for(state, setup),
-            policy=setup.policy.name,
+            policy=setup.policy,
+            settings=setup.settings,
             marks=marks_of(state, setup),
-            levels=setup.settings.output.warning_levels,
         )
 
     def reset(self) -> None:
