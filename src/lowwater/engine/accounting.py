@@ -28,6 +28,7 @@ def turn_record(state: State, response: Response, at: float) -> TurnRecord:
         untouched=_untouched(call, used, cost) if call else cost,
         removed=call.removed if call else 0,
         decision=call.decision if call else "",
+        thinking_off=call.thinking_off if call else False,
     )
 
 

@@ -100,6 +100,7 @@ def calling(state: State, setup: Setup, at: float) -> State:
         removed_before=min(state.kept_out, removed),
         bought=state.bought,
         decision=state.decision.because.code if state.decision else "",
+        thinking_off=state.thinking_off,
     )
     return replace(state, laid=laid, call=call)
 

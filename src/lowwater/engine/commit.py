@@ -13,13 +13,13 @@ from lowwater.engine.ladder import Standing
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State, Totals
-from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind
+from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind, with_opening
 from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact, Fact, Reason
 from lowwater.values.entries import Compacted, PreambleChanged
 from lowwater.values.events import Compaction, Event, Phase, Skip
 from lowwater.values.ledger import Ledger
-from lowwater.values.situation import Past, Situation
+from lowwater.values.situation import Past, Situation, scaled
 from lowwater.values.view import Item, stands_of
 
 
@@ -158,6 +158,7 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
             unbound = unbound_behind(items, loose, unbound)
         else:
             items = strip_behind(items, loose, work.making)
+    items = with_opening(items, state, work.making)
     return _Outcome(
         items=items,
         system=system,
@@ -169,9 +170,10 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
 
 
 def _event(state: State, result: Result, work: Work, outcome: _Outcome, because: Reason) -> Compaction:
-    grown = outcome.preamble_tokens - state.ledger.view.preamble_tokens
-    # Counts and what a provider reports differ: no prompt is smaller than nothing, and one that grew was not compacted.
-    after = min(work.prompt, max(0, work.size(outcome.items) + work.scaled(grown)))
+    # Where a provider reports less than was counted, what was removed is the same share of what it reports: no prompt ends below nothing.
+    scale = min(work.asked.scale, work.prompt / max(1, state.counted))
+    removed = state.counted - outcome.preamble_tokens - tokens_of(outcome.items)
+    after = min(work.prompt, max(0, work.prompt - scaled(removed, scale)))
     return Compaction(
         at=work.at,
         model=state.model.name,

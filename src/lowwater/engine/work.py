@@ -35,14 +35,8 @@ class Work(Struct, frozen=True, kw_only=True):
         return self.asked.making
 
     def size(self, items: Sequence[Item]) -> int:
-        """Return the size of the prompt with these items instead, in the model's tokens.
-
-        Where a provider reports less than was counted, it is never taken for less than half of what is left
-        (`Calibration.next_prompt` says the same of the prompt that is sent then).
-        """
-        left = tokens_of(items)
-        smaller = self.prompt - self.scaled(tokens_of(self.asked.items) - left)
-        return max(smaller, min(self.prompt, self.scaled(left) // 2))
+        """Return the size of the prompt with these items instead, in the model's tokens."""
+        return self.prompt - self.scaled(tokens_of(self.asked.items) - tokens_of(items))
 
     def scaled(self, counted: int) -> int:
         """Return counted tokens as the model's."""

@@ -95,7 +95,8 @@ class Session(LookingBack):
 
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
         about earlier messages is taken as the client's will, and the ledger keeps what was there before. `thinking`, if
-        given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there. The
+        given, is part of `as_anthropic()`: a budget that the provider would refuse, because a compaction took away
+        the thinking that a tool loop began with, is disabled there for the rest of that loop; the log and `status()` tell. The
         provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client. Recall is
         offered if `recall_tools` are among the `tools`, or `offers_recall` says so.
         """

@@ -59,6 +59,10 @@ class Status(Struct, frozen=True, kw_only=True):
                 f"{counted(used.turns, 'turn')}, {used.prompt:,} prompt tokens ({cached:.0%} read from cache, foreseen within "
                 f"{off:.1%}), {used.output:,} output"
             )
+        if used.thinking_off:
+            lines.append(
+                f"thinking was disabled in {counted(used.thinking_off, 'call')}: a compaction took away what began their tool loop"
+            )
         return "\n".join(lines)
 
 
