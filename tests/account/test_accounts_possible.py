@@ -52,7 +52,8 @@ def play(library: Lowwater, clock: ScriptedClock, steps: list[tuple[int, float, 
                 "content": [{"type": "tool_result", "tool_use_id": f"c{number}", "content": text}],
             }
         )
-        session.prepare(system="Be exact.")
+        prompt = max(1, round(share * session.prepare(system="Be exact.").tokens))
+        half = Usage(cache_read=prompt // 2, cache_write=prompt - prompt // 2, output=50)
         session.record(as_message([{"type": "text", "text": "Seen."}], half, session.route.model))
         if then in ("compress", "both"):
             session.compress()

@@ -19,7 +19,7 @@ from lowwater.values.decision import Compact, Fact, Reason
 from lowwater.values.entries import Compacted, PreambleChanged
 from lowwater.values.events import Compaction, Event, Phase, Skip
 from lowwater.values.ledger import Ledger
-from lowwater.values.situation import Past, Situation, scaled
+from lowwater.values.situation import Past, Situation
 from lowwater.values.view import Item, stands_of
 
 
@@ -170,10 +170,14 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
 
 
 def _event(state: State, result: Result, work: Work, outcome: _Outcome, because: Reason) -> Compaction:
-    # Where a provider reports less than was counted, what was removed is the same share of what it reports: no prompt ends below nothing.
-    scale = min(work.asked.scale, work.prompt / max(1, state.counted))
-    removed = state.counted - outcome.preamble_tokens - tokens_of(outcome.items)
-    after = min(work.prompt, max(0, work.prompt - scaled(removed, scale)))
+    left = outcome.preamble_tokens + tokens_of(outcome.items)
+    after = work.size(outcome.items) + work.scaled(
+        outcome.preamble_tokens - state.ledger.view.preamble_tokens
+    )
+    if after < 0:
+        # A provider that reports less than was counted: what is left is the same share of what it reports.
+        after = int(work.prompt * min(1.0, left / max(1, state.counted)))
+    after = min(after, work.prompt)
     return Compaction(
         at=work.at,
         model=state.model.name,
