@@ -34,10 +34,16 @@ STEPS = st.lists(
 )
 
 
-def play(library: Lowwater, clock: ScriptedClock, steps: list[tuple[int, float, str, float]]) -> Account:
+def play(
+    library: Lowwater,
+    clock: ScriptedClock,
+    steps: list[tuple[int, float, str, float]],
+    *,
+    window: int = 32_000,
+) -> Account:
     """Play a session whose provider reports a share of what was counted; calls may share a moment."""
     session = library.session("s")
-    session.learn_context_length(32_000)
+    session.learn_context_length(window)
     for number, (size, share, then, wait) in enumerate(steps):
         call = {"type": "tool_use", "id": f"c{number}", "name": "bash", "input": {"n": number}}
         text = "".join(LINE.format(number * 1_000 + each) for each in range(size // len(LINE)))
@@ -105,7 +111,7 @@ def test_calls_at_one_moment_are_told_apart_by_what_was_stored_first(store: str,
     where = "memory:" if store == "memory" else f"sqlite:///{tmp_path / 'store.db'}"
     library = Lowwater(model=MODELS[0], policy="never", store=where, clock=clock, settings=quiet)
     steps = [(6_000, 1.0, "", 0.0)] * 9 + [(400, 1.0, "compress", 0.0)] + [(400, 1.0, "", 0.0)] * 2
-    account = play(library, clock, steps)
+    account = play(library, clock, steps, window=120_000)
     (payback,) = paybacks(account, load_registry())
     assert [
         turns
@@ -127,7 +133,9 @@ def test_what_was_asked_for_a_summary_counts_among_prompts_and_summaries() -> No
     library = Lowwater(
         model=MODELS[0], policy="never", store="memory:", clock=clock, settings=quiet, summarizer=[writer]
     )
-    account = play(library, clock, [(6_000, 1.0, "", 9.0)] * 9 + [(400, 1.0, "compress", 9.0)])
+    account = play(
+        library, clock, [(6_000, 1.0, "", 9.0)] * 9 + [(400, 1.0, "compress", 9.0)], window=120_000
+    )
     (event,) = [each for each in account.events if isinstance(each, Compaction)]
     calls = len(writer.requests)
     assert calls > 0
