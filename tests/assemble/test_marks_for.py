@@ -17,19 +17,30 @@ def test_f_system_and_3_marks_the_last_three_messages(count: int, marked: list[i
     assert list(Marks().last(count)) == marked
 
 
+OPENROUTER = "https://openrouter.ai/api/v1"
+
+
 @pytest.mark.parametrize(
-    ("name", "in_chat"),
+    ("name", "base_url", "in_chat", "on_tools"),
     [
-        ("claude-opus-5-5", False),
-        ("anthropic/claude-opus-5-5", False),
-        ("claude-9-not-listed", False),
-        ("openrouter/anthropic/claude-sonnet-5-5", True),
-        ("bedrock/claude-opus-5-5", True),
-        ("qwen3-coder-plus", True),
+        ("claude-opus-5-5", "", False, False),
+        ("anthropic/claude-opus-5-5", "", False, False),
+        ("claude-9-not-listed", "", False, False),
+        ("openrouter/anthropic/claude-sonnet-5-5", "", True, True),
+        ("anthropic/claude-sonnet-5-5", OPENROUTER, True, True),
+        ("anthropic/claude-sonnet-5-5", "https://openrouter.ai.example/v1", False, False),
+        ("litellm_proxy/claude-sonnet-5-5", "http://localhost:4000", True, False),
+        ("litellm_proxy/openrouter/anthropic/claude-sonnet-5-5", "", True, False),
+        ("bedrock/claude-opus-5-5", "", True, False),
+        ("qwen3-coder-plus", "", True, True),
+        ("qwen3-coder-plus", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", True, True),
     ],
 )
-def test_f_models_that_take_marks_get_them_by_themselves(name: str, in_chat: bool) -> None:
-    assert marks_for(REGISTRY.find(name), name=name, ttl="5m") == Marks(ttl="5m", in_chat=in_chat)
+def test_f_models_that_take_marks_get_them_by_themselves_where_their_router_looks(
+    name: str, base_url: str, in_chat: bool, on_tools: bool
+) -> None:
+    marks = marks_for(REGISTRY.find(name), name=name, base_url=base_url, ttl="5m")
+    assert marks == Marks(ttl="5m", in_chat=in_chat, on_tools=on_tools)
 
 
 @pytest.mark.parametrize("name", ["gpt-5.4", "deepseek-chat", "gemini-3-pro", "model-nobody-knows"])

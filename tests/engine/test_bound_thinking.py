@@ -6,18 +6,29 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.compact import native
+from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.policies import policy_named
 from lowwater.engine.ladder import Ladder, Standing
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State
-from lowwater.engine.thinking import drops_thinking, loose_from, strip_unbound, unbind, unbound_behind
+from lowwater.engine.thinking import (
+    drops_thinking,
+    is_refused,
+    loose_from,
+    opening_of,
+    strip_unbound,
+    unbind,
+    unbound_behind,
+    with_opening,
+)
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, making, size
-from lowwater.values.entries import Appended
+from lowwater.values.entries import Appended, Compacted
 from lowwater.values.groups import Span
 from lowwater.values.ledger import Ledger
 from lowwater.values.settings import ModelSettings, Settings
+from lowwater.values.view import stands_of
 from lowwater.wire.reading import write_json
 from lowwater.wiring.counting import calibration_for
 
@@ -104,6 +115,35 @@ def test_the_lowest_number_is_remembered() -> None:
     assert unbound_behind(items, 3, 1) == 1
     assert unbound_behind(items, len(items), None) is None
     assert unbound_behind(items, len(items), 4) == 4
+
+
+BUDGET = {"type": "enabled", "budget_tokens": 2_000}
+
+
+@pytest.mark.parametrize(
+    ("thinking", "binds", "restored"),
+    [(BUDGET, False, True), (BUDGET, True, False), (ADAPTIVE, False, False), (None, False, False)],
+    ids=["a budget", "bound", "adaptive", "no thinking"],
+)
+def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_budget(
+    thinking: Any, binds: bool, restored: bool
+) -> None:
+    state = replace(state_of(thinking), binds_thinking=binds, model=BINDS if binds else FREE)
+    items = list(state.ledger.view.items)
+    while not items[-1].message.results:
+        items.pop()
+    bare = strip_behind(items, 0, making())
+    left = with_opening([bare[0], *bare[3:]], state, making())
+    opening = opening_of(left)
+    assert opening == 1
+    assert [bool(item.message.thinking) for item in left[1::2]] == [restored] + [False] * (
+        len(left[1::2]) - 1
+    )
+    if restored:
+        assert left[1].message == items[3].message, "as it was, signature and all"
+        assert left[1].tokens == items[3].tokens
+    ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=stands_of(left)))
+    assert is_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
 
 
 def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:

@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from lowwater.observe.measures import THINKING_OFF, measured_turn
+from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Call, CallTools, Say, Think
+from lowwater.values.settings import OutputSettings, Settings
+from lowwater.values.turn_record import TurnRecord
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 
@@ -126,7 +130,9 @@ def test_a_model_that_does_not_bind_keeps_the_thinking_of_its_tail(claude: Any) 
     assert thinking_in(request) > 10
 
 
-def test_a_thinking_budget_is_left_out_of_a_call_that_would_be_refused_for_it(claude: Any) -> None:
+def test_a_thinking_budget_is_left_out_of_a_call_that_would_be_refused_for_it(
+    claude: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     session = open_session()
     budget = {"type": "enabled", "budget_tokens": 2_000}
     ask(session, claude, "a warning")
@@ -141,12 +147,49 @@ def test_a_thinking_budget_is_left_out_of_a_call_that_would_be_refused_for_it(cl
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"{step}\n{OUTPUT}"}
         session.append({"role": "user", "content": [result]})
     assert session.compress() is not None
-    compacted = prepared(session, thinking=budget)
+    with caplog.at_level("WARNING", "lowwater"):
+        compacted = prepared(session, thinking=budget)
+        prepared(session, thinking=budget)
+    assert sum("thinking is disabled until the user says something" in line for line in caplog.messages) == 1
     assert claude.refuses(compacted) == ""
     assert compacted.as_anthropic()["thinking"] == {"type": "disabled"}
     assert claude.refuses(compacted, thinking=budget) == "thinking_opens_tool_loop"
     session.record(claude.answer(compacted, Say("All looked into.")))
     session.append({"role": "user", "content": "And now?"})
+    assert "thinking was disabled in 1 call" in str(session.status())
     later = prepared(session, thinking=budget)
     assert later.as_anthropic()["thinking"] == budget
     assert claude.refuses(later) == ""
+
+
+@pytest.mark.parametrize("policy", ["threshold", "runway", "rent-or-buy"])
+def test_an_answer_that_comes_to_open_a_tool_loop_gets_its_thinking_back(claude: Any, policy: str) -> None:
+    """Thinking stands between all calls of one long loop, and goes where it is old; what is left then has to begin with some."""
+    claude.model = "claude-opus-4-8"
+    sink = RecordingSink()
+    quiet = Settings(output=OutputSettings(quiet=True))
+    library = Lowwater(model="claude-opus-4-8", policy=policy, store="memory:", sinks=[sink], settings=quiet)
+    session = library.session("s")
+    session.learn_context_length(48_000)
+    budget = {"type": "enabled", "budget_tokens": 2_000}
+    session.append({"role": "user", "content": "Look into everything."})
+    for step in range(60):
+        request = prepared(session, thinking=budget)
+        assert request.as_anthropic()["thinking"] == budget, f"at step {step}"
+        assert claude.refuses(request, thinking=budget) == ""
+        calls = CallTools((Call("bash", {"command": f"cat {step}"}),))
+        response = claude.answer(request, Think(f"Thinking of {step}. " * 20, calls))
+        session.record(response)
+        call = next(block for block in response["content"] if block["type"] == "tool_use")
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"{step}\n{OUTPUT}"}
+        session.append({"role": "user", "content": [result]})
+        if step % 20 == 19:
+            session.compress()
+    assert len(sink.compactions) >= 3
+    assert session.status().totals.thinking_off == 0
+
+
+def test_calls_without_thinking_are_in_the_accounts_and_the_metrics() -> None:
+    record = TurnRecord(at=1.0, model="m", thinking_off=True)
+    assert [each.value for each in measured_turn(record) if each.measure is THINKING_OFF] == [1]
+    assert not [each for each in measured_turn(TurnRecord(at=1.0, model="m")) if each.measure is THINKING_OFF]

@@ -211,13 +211,15 @@ def test_c_a_reset_clears_summary_counters_and_warned_levels(opened, loop, told,
     script = loop(60, lines=90)
     session = opened(script, policy="never", on_warning=lambda warning: warned.append(warning.level))
     session.prepare()
+    first = list(warned)
+    assert first
     session.compress()
     assert (len(summaries(session)), session.status().compaction_count) == (1, 1)
     session.reset()
     assert (summaries(session), session.status().compaction_count, session.decision) == ([], 0, None)
     assert session.view() == told(script)
     session.prepare()
-    assert warned == ["info", "notice", "warning", "critical"] * 2
+    assert warned == first * 2
 
 
 def test_c_after_a_reset_the_summariser_is_asked_for_a_new_summary(opened, loop, faithful) -> None:

@@ -9,6 +9,7 @@ from lowwater import Session
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script
+from lowwater.values.routers import ROUTERS
 from lowwater.values.settings import ModelSettings, Settings
 
 TOOLS = [{"name": "terminal", "input_schema": {"type": "object"}}]
@@ -75,12 +76,86 @@ def test_f_list_content_gets_it_on_its_last_block(opened) -> None:
     assert body["messages"][0]["content"] == [blocks[0], {**blocks[1], "cache_control": FIVE_MINUTES}]
 
 
-def test_f_for_tool_messages_and_empty_content_it_stands_on_the_message_in_our_own_form(sent) -> None:
-    script = Script().system("Be brief.").user("go").calls("terminal", {"command": "ls"}, "a.py")
-    body = sent(script, model="openrouter/anthropic/claude-sonnet-4-5")
-    calling, result = body["messages"][-2:]
-    assert (calling["content"], calling["cache_control"]) == (None, FIVE_MINUTES)
-    assert (result["content"], result["cache_control"]) == ("a.py", FIVE_MINUTES)
+ROUTED = {
+    "openrouter": "openrouter/anthropic/claude-sonnet-4-5",
+    "litellm": "litellm_proxy/anthropic/claude-sonnet-4-5",
+    "alibaba": "qwen3.8-max",
+    "unknown": "databricks/claude-sonnet-4-5",
+}
+"""A model behind each router whose contract is recorded."""
+
+
+def test_every_recorded_contract_is_tried_and_says_where_it_was_read() -> None:
+    assert set(ROUTED) == {router.name for router in ROUTERS}
+    assert all(source.startswith("https://") for router in ROUTERS for source in router.sources)
+    assert all(router.sources for router in ROUTERS)
+
+
+@pytest.mark.parametrize("model", ROUTED.values(), ids=ROUTED)
+@pytest.mark.parametrize("turns", [1, 3, 12, 30])
+def test_every_chat_request_keeps_to_the_contract_of_its_router(sent, model, turns) -> None:
+    script = Script("openai_chat").user("go")
+    for turn in range(turns):
+        script.calls("terminal", {"command": f"ls {turn}"}, "" if turn % 5 == 2 else f"out {turn} " * 40)
+    body = sent(script, model=model, system="Be brief.")
+    assert refusal_of({"model": model, **body}, "openai_chat") is None
+    marked = [at for at, message in enumerate(body["messages"]) if marks_in(message)]
+    last = len(body["messages"]) - 1
+    if model in (ROUTED["openrouter"], ROUTED["alibaba"]) and turns == 12:
+        assert marked == [0, last - 4, last - 2, last], (
+            "what the tools said is cached, not only the system prompt"
+        )
+        assert isinstance(body["messages"][-1]["content"], list)
+    if model in (ROUTED["litellm"], ROUTED["unknown"]):
+        assert marked == [0, 1], "no router but those is known to take a mark on a tool message"
+
+
+@pytest.mark.parametrize(
+    ("model", "message", "rule"),
+    [
+        ("openrouter", {"content": "x", "cache_control": FIVE_MINUTES}, "mark_not_on_message"),
+        (
+            "litellm",
+            {"content": [{"type": "text", "text": "x", "cache_control": FIVE_MINUTES}]},
+            "mark_where_router_looks",
+        ),
+        (
+            "unknown",
+            {"content": [{"type": "text", "text": "x", "cache_control": FIVE_MINUTES}]},
+            "mark_where_router_looks",
+        ),
+        (
+            "openrouter",
+            {"content": [{"type": "text", "text": "", "cache_control": FIVE_MINUTES}]},
+            "mark_on_text",
+        ),
+        (
+            "openrouter",
+            {
+                "content": [
+                    {"type": "image_url", "image_url": {"url": "data:"}, "cache_control": FIVE_MINUTES}
+                ]
+            },
+            "mark_on_text",
+        ),
+        (
+            "openrouter",
+            {"content": [{"type": "text", "text": "x", "cache_control": FIVE_MINUTES}] * 5},
+            "at_most_four_chat_marks",
+        ),
+    ],
+    ids=["on the message", "LiteLLM copies it", "who knows", "empty", "a picture", "five"],
+)
+def test_the_provider_refuses_what_a_router_does_not_take(model, message, rule) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", **message},
+    ]
+    refusal = refusal_of({"model": ROUTED[model], "messages": messages}, "openai_chat")
+    assert refusal is not None
+    assert refusal.rule == rule
 
 
 def test_f_the_anthropic_encoder_puts_it_on_the_tool_result_block(sent) -> None:

@@ -18,7 +18,7 @@ def warned(opened) -> Any:
 
     def open_session(script: Script | None = None, **options: Any) -> tuple[Any, list[UsageWarning]]:
         heard: list[UsageWarning] = []
-        return opened(script, policy="never", on_warning=heard.append, **options), heard
+        return opened(script, policy="threshold", on_warning=heard.append, **options), heard
 
     return open_session
 
@@ -101,7 +101,12 @@ def test_i_a_level_stays_if_a_compaction_did_not_get_below_it(shrunk) -> None:
 
 def test_i_a_level_re_arms_when_usage_falls_below_it(shrunk) -> None:
     session, heard = shrunk
-    session.append([{"role": "assistant", "content": "ok"}, {"role": "user", "content": " word" * 12_000}])
+    session.append(
+        [
+            {"role": "assistant", "content": "ok"},
+            {"role": "user", "content": " word" * (62_000 - session.status().prompt)},
+        ]
+    )
     session.prepare()
     assert [warning.level for warning in heard[4:]] == ["warning", "critical"]
 

@@ -78,20 +78,33 @@ def test_f_content_without_a_place_for_it_stays_as_it_is_for_anthropic(content: 
     assert anthropic.mark_message(raw) == raw
 
 
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+
+
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "tool", "tool_call_id": "1", "content": "out"},
         {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "assistant", "content": ""},
         {"role": "assistant", "tool_calls": []},
+        {"role": "tool", "tool_call_id": "1", "content": " \n"},
+        {"role": "user", "content": [{"type": "text", "text": "Look:"}, PICTURE]},
+        {"role": "user", "content": []},
     ],
-    ids=["tool", "null", "empty", "none"],
+    ids=["null", "empty", "none", "blank", "a picture at its end", "no parts"],
 )
-def test_f_in_chat_a_tool_message_and_one_without_content_carry_it_themselves(
-    message: dict[str, Any],
-) -> None:
-    assert read(chat.mark_message(json(message))) == {**message, "cache_control": FIVE_MINUTES}
+def test_in_chat_a_message_that_ends_with_no_text_carries_no_mark(message: dict[str, Any]) -> None:
+    raw = json(message)
+    assert not chat.carries_mark(raw)
+    assert chat.mark_message(raw) == raw
+
+
+def test_in_chat_a_tool_message_carries_it_on_a_part_and_only_where_the_router_takes_it() -> None:
+    raw = json({"role": "tool", "tool_call_id": "1", "content": "out"})
+    part = {"type": "text", "text": "out", "cache_control": FIVE_MINUTES}
+    assert read(chat.mark_message(raw)) == {"role": "tool", "tool_call_id": "1", "content": [part]}
+    assert chat.mark_message(raw, on_tools=False) == raw
+    assert not chat.carries_mark(raw, on_tools=False)
 
 
 def test_f_in_chat_text_becomes_a_block_that_carries_it() -> None:
@@ -174,7 +187,7 @@ def test_f_system_and_3_puts_four_marks_in_all_and_removes_the_clients_own(forma
         told=format,
         system=json([{"type": "text", "text": "Be brief.", "cache_control": AN_HOUR}]),
         tools=json([{"name": "bash", "input_schema": {}, "cache_control": FIVE_MINUTES}]),
-        marks=Marks(ttl=ttl, in_chat=True),
+        marks=Marks(ttl=ttl, in_chat=True, on_tools=True),
     )
     body = request.as_anthropic() if format == "anthropic" else request.as_openai()
     expected = AN_HOUR if ttl == "1h" else FIVE_MINUTES

@@ -225,8 +225,12 @@ def test_warnings_come_once_each_and_again_after_usage_fell() -> None:
     session = Lowwater(
         model="gpt-4o", policy="never", on_warning=lambda warning: levels.append(warning.level)
     ).session()
+    size = Lowwater(model="gpt-4o", policy="never").session().prepare(CHAT).tokens
+    session.learn_context_length(size + size // 50 + 16_000)
     session.prepare(CHAT)
-    assert levels == ["info", "notice", "warning", "critical"]
+    assert levels == ["info", "notice", "warning", "critical"], (
+        "on the way to the wall, where this policy acts"
+    )
     session.prepare()
     assert len(levels) == 4
     session.compress()

@@ -26,7 +26,12 @@ def prepared(format: Format, *, steps: int = 8, at_once: int = 1, **fields: Any)
     messages = list(script.messages())
     if at_once > 1:
         messages += many(format, at_once)
-    given = {"system": SYSTEM, "tools": TOOLS, "told": format, "marks": Marks(in_chat=True)} | fields
+    given = {
+        "system": SYSTEM,
+        "tools": TOOLS,
+        "told": format,
+        "marks": Marks(in_chat=True, on_tools=True),
+    } | fields
     return PreparedRequest(messages=tuple(messages), **given)
 
 

@@ -155,6 +155,14 @@ def test_openai_refuses_nothing_and_sees_three_breakpoints_and_one_key(policy: s
     assert len({request.body["prompt_cache_key"] for request in seen}) == 1
 
 
+def test_openrouter_refuses_nothing_and_reads_what_the_tools_said_from_its_cache() -> None:
+    """With marks on messages, which it ignores, only the system prompt was cached: 20 % of this session's prompts."""
+    played = play_openai("openrouter/anthropic/claude-haiku-5.5", "runway")
+    assert {spelled(request, "cache_control") for request in played.requests[3:]} == {4}
+    assert all(is_newest_marked(request, "cache_control") for request in played.requests)
+    assert played.read > 0.6
+
+
 def test_openai_before_5_6_sees_the_key_and_no_breakpoint() -> None:
     seen = play_openai("gpt-5.5", "runway").requests
     assert {spelled(request, "prompt_cache_breakpoint") for request in seen} == {0}

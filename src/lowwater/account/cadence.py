@@ -32,7 +32,7 @@ class Cadence(Struct, frozen=True, kw_only=True):
     """Calls that asked a model for a summary, as far as events tell: what one summarizer was asked twice counts once."""
     reclaimed_per_event: float | None
     prompt_and_summary_tokens: int
-    """All prompts as their providers counted them, and all summaries put in place."""
+    """All prompts as their providers counted them, those that asked for summaries included, and all summaries put in place."""
     earliest_changed: int | None
     """The smallest index of a view at which an event began."""
     prunes_per_summary: float | None
@@ -67,7 +67,9 @@ def cadence(accounts: Sequence[Account]) -> Cadence:
         turns_between_events=_ratio(sum(intervals), len(intervals)),
         summary_calls=sum(map(_summary_calls, every)),
         reclaimed_per_event=_ratio(reclaimed, len(events)),
-        prompt_and_summary_tokens=_prompts(accounts) + summary_tokens,
+        prompt_and_summary_tokens=_prompts(accounts)
+        + sum(event.summary_prompts for event in every)
+        + summary_tokens,
         earliest_changed=min((event.first_changed for event in events), default=None),
         prunes_per_summary=_ratio(prunes, summaries),
         prunes=prunes,

@@ -86,7 +86,7 @@ def figures(model: str, gathered: Gathered) -> Figures:
         foreseen_turns=len(foreseen),
         foreseen_off=share(sum(off for off, _ in foreseen), sum(prompt for _, prompt in foreseen)),
         cost=known_sum(record.cost for record in records),
-        untouched=known_sum(record.untouched for record in records),
+        untouched=known_sum(map(_untouched, records)),
         passes=len(events),
         unpriced_passes=_unpriced(paybacks),
         reclaimed=sum(event.reclaimed for event in events),
@@ -126,14 +126,19 @@ def share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def _untouched(record: TurnRecord) -> int | None:
+    """Return what a turn would have cost untouched; what earlier versions of Lowwater told below zero is not known."""
+    return None if record.untouched is None or record.untouched < 0 else record.untouched
+
+
 def _unpriced(paybacks: Sequence[Payback]) -> int:
     return sum(payback.summaries is None or payback.rewriting is None for payback in paybacks)
 
 
 def _net(gathered: Gathered) -> int | None:
+    pairs = ((_untouched(record), record.cost) for record in gathered.records)
     gains = known_sum(
-        None if record.untouched is None or record.cost is None else record.untouched - record.cost
-        for record in gathered.records
+        None if untouched is None or cost is None else untouched - cost for untouched, cost in pairs
     )
     if gains is None or _unpriced(gathered.paybacks):
         return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from lowwater.account.timeline import turns_before
 from lowwater.values.stored import Account
 
 _BY_SPLIT = "compression"
@@ -33,8 +34,12 @@ def joined(accounts: Sequence[Account]) -> list[Account]:
 def _with_heirs(account: Account, heirs: dict[str, Account]) -> Account:
     """Return an account with what follows it in its child, its child's child, and so on."""
     while (heir := heirs.get(account.session.name)) is not None:
+        before = len(account.records)
         account = replace(
-            heir, records=(*account.records, *heir.records), events=(*account.events, *heir.events)
+            heir,
+            records=(*account.records, *heir.records),
+            events=(*account.events, *heir.events),
+            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(heir))),
         )
     return account
 

@@ -8,13 +8,12 @@ from msgspec import Struct
 from lowwater.assemble.seams import NOWHERE, Seams
 from lowwater.values.model import Marks as TakesMarks
 from lowwater.values.model import Model
+from lowwater.values.routers import ALIBABA, UNKNOWN, router_of
 
 LOOKBACK = 20
 """How many blocks Anthropic looks at from a mark backwards, the marked one included."""
 
 _MESSAGES = 3
-SHORT = 20
-"""Up to so many messages the last three are marked whatever they are (SPEC F); in longer ones only where routers look."""
 _LIFETIMES = {"short": "5m", "long": "1h"}
 
 Lifetime = Literal["short", "long"]
@@ -26,6 +25,8 @@ class Marks(Struct, frozen=True, kw_only=True):
     ttl: str = "5m"
     in_chat: bool = False
     """The provider takes marks in the chat format too (Claude through OpenRouter)."""
+    on_tools: bool = False
+    """In the chat format, it takes them on the text of tool messages too (`values.routers`)."""
     breakpoints: bool = False
     """They are OpenAI's `prompt_cache_breakpoint`, beside one that the server places by itself."""
     lookback: int | None = LOOKBACK
@@ -41,8 +42,10 @@ class Marks(Struct, frozen=True, kw_only=True):
         return range(max(0, count - _MESSAGES), count)
 
 
-def marks_for(model: Model, *, name: str, ttl: str, lifetime: Lifetime = "short") -> Marks | None:
-    """Return the marks for a model called `name`, or None where the provider takes none.
+def marks_for(
+    model: Model, *, name: str, ttl: str, base_url: str = "", lifetime: Lifetime = "short"
+) -> Marks | None:
+    """Return the marks for a model called `name` at `base_url`, or None where the provider takes none.
 
     `lifetime` is what `auto` stands for at the moment. OpenAI sells one lifetime in the chat format, whatever is asked.
     """
@@ -51,9 +54,14 @@ def marks_for(model: Model, *, name: str, ttl: str, lifetime: Lifetime = "short"
         return None
     if model.provider == "openai":
         return Marks(ttl="30m", breakpoints=True, lookback=matching.lookback_blocks)
-    in_chat = model.provider != "anthropic" or "openrouter" in name.lower()
+    router = router_of(name, base_url) or (ALIBABA if model.provider == "alibaba" else None)
     asked = _LIFETIMES[lifetime] if ttl == "auto" else ttl
-    return Marks(ttl=asked, in_chat=in_chat, lookback=matching.lookback_blocks)
+    return Marks(
+        ttl=asked,
+        in_chat=model.provider != "anthropic" or router is not None,
+        on_tools=(router or UNKNOWN).on_tools,
+        lookback=matching.lookback_blocks,
+    )
 
 
 def _any_message(_: int) -> bool:

@@ -18,6 +18,7 @@ from lowwater.cli.diff import diff
 from lowwater.cli.efficiency import efficiency
 from lowwater.cli.explain import explain
 from lowwater.cli.failing import run
+from lowwater.cli.history import history
 from lowwater.cli.inspect import inspect
 from lowwater.cli.mcp import mcp
 from lowwater.cli.models import models
@@ -44,6 +45,7 @@ total cost, and never loses a message.
 [cyan]lowwater compress session.jsonl[/cyan]    compact it; originals stay in your file
 [cyan]lowwater audit ~/.claude/projects[/cyan] where the money of recorded sessions went
 [cyan]lowwater status[/cyan]                    the newest kept session, and its bill
+[cyan]lowwater history[/cyan]                   its compactions: why, what for, whether it paid
 [cyan]lowwater efficiency[/cyan]                what all sessions cost, and what to change
 [cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
 [cyan]lowwater presets claude-opus-5.5[/cyan]   when a compaction pays on a model
@@ -103,6 +105,7 @@ app.command("replay", cls=Command, rich_help_panel=LOOK)(replay)
 app.command("demo", cls=Command, rich_help_panel=LOOK)(demo)
 app.command("status", cls=Command, rich_help_panel=KEPT, epilog=NOTE)(status)
 app.command("efficiency", cls=Command, rich_help_panel=KEPT)(efficiency)
+app.command("history", cls=Command, rich_help_panel=KEPT)(history)
 app.add_typer(sessions, name="sessions", rich_help_panel=KEPT)
 app.command("checkpoints", cls=Command, rich_help_panel=KEPT)(checkpoints)
 app.command("rewind", cls=Command, rich_help_panel=KEPT)(rewind)

@@ -89,7 +89,7 @@ def _model(chat: Chat, name: str) -> Iterator[RenderableType]:
     )
     yield Text.assemble(
         (on_one_line(chat.agent.upstream.model, 60), "bold"),
-        f" answers · window {short(status.context)}, threshold {short(status.threshold)}"
+        f" answers · window {short(status.context)}, {status.acts_at} {short(status.threshold)}"
         f" · {price} · caching {status.caching}",
     )
     for each in model.assumptions if name else ():

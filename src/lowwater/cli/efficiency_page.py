@@ -86,12 +86,13 @@ def _saved(models: Sequence[Figures], width: int) -> Table:
     room = max(10, width - 62)
     most = max(each.untouched or 0 for each in models)
     for each in models:
-        if not each.untouched or each.cost is None:
+        if each.untouched is None or each.untouched <= 0 or each.cost is None:
             continue
         paid = bar(each.cost, most, room)
         saved = max(0, round(room * each.untouched / most) - len(paid))
         less = 1 - each.cost / each.untouched
-        said = f"{amount(each.cost)} of {amount(each.untouched)}, {less:.0%} less"
+        told = f"{less:.0%} less" if less >= 0 else f"{-less:.0%} more"
+        said = f"{amount(each.cost)} of {amount(each.untouched)}, {told}"
         table.add_row(
             Text(each.model), paid + Text("░" * saved, style="green"), Text(said, style="bright_black")
         )

@@ -67,14 +67,18 @@ def explain(
             Console(highlight=False).print(Text(f"\n{ASSUMED_MODEL}", style="bright_black"))
 
 
+def _sizes(status: Status) -> str:
+    """Say from which size on the policy acts, and where the wall is if that is another."""
+    wall = "" if status.acts_at == "wall" else f", wall {status.wall:,}"
+    return f"{status.acts_at} {status.threshold:,}{wall}"
+
+
 def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str, str]]) -> None:
     console = Console(highlight=False)
     width = min(console.width, 100)
     console.print(
         Text(f"{before.prompt:,} tokens", style="bold")
-        + Text(
-            f" on {before.model}: threshold {before.threshold:,}, wall {before.wall:,}, context {before.context:,}\n"
-        )
+        + Text(f" on {before.model}: {_sizes(before)}, context {before.context:,}\n")
     )
     console.print(Text(chosen, style="bold cyan"))
     console.print(Text(steps), width=width)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from lowwater.account.timeline import turns_before
 from lowwater.cli.conversations import DEFAULT_MODEL
 from lowwater.cli.failing import say
 from lowwater.cli.kept_words import on_one_line
@@ -99,7 +100,12 @@ def later_than(account: Account, begin: float) -> Account:
     """Return the account without what came before a moment."""
     records = tuple(record for record in account.records if record.at >= begin)
     events = tuple(event for event in account.events if event.at >= begin)
-    return replace(account, records=records, events=events)
+    before = [
+        sum(record.at >= begin for record in account.records[:turns])
+        for event, turns in zip(account.events, turns_before(account), strict=True)
+        if event.at >= begin
+    ]
+    return replace(account, records=records, events=events, turns_before=tuple(before))
 
 
 def _readable(store: Store, listed: Listed) -> list[Account]:

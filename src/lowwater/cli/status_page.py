@@ -100,7 +100,7 @@ def _now(looked: Looked, width: int, now: float) -> Table:
     table.add_row("window", _window(status, width - LABEL))
     reached = status.prompt / status.threshold if status.threshold else None
     level = Text(f", level {status.level}", style=_LEVELS[status.level]) if status.level else Text()
-    table.add_row("", Text(f"{status.prompt:,} tokens, {share(reached)} of the threshold") + level)
+    table.add_row("", Text(f"{status.prompt:,} tokens, {share(reached)} of the {status.acts_at}") + level)
     table.add_row("", Text(_legend(status), style="bright_black"))
     table.add_row("view", f"{status.messages:,} of {counted(status.history, 'message')}")
     table.add_row("cache", f"{status.caching}{cache_state(looked.account.records, looked.model, now)}")
@@ -117,8 +117,9 @@ def _now(looked: Looked, width: int, now: float) -> Table:
 
 def _legend(status: Status) -> str:
     if status.threshold == status.wall:
-        return f"┃ threshold and wall {status.wall:,}   context {status.context:,}"
-    return f"╎ threshold {status.threshold:,}   ┃ wall {status.wall:,}   context {status.context:,}"
+        named = "wall" if status.acts_at == "wall" else f"{status.acts_at} and wall"
+        return f"┃ {named} {status.wall:,}   context {status.context:,}"
+    return f"╎ {status.acts_at} {status.threshold:,}   ┃ wall {status.wall:,}   context {status.context:,}"
 
 
 def _window(status: Status, width: int) -> Text:

@@ -16,12 +16,44 @@ from lowwater.decide.runway import runway
 from lowwater.decide.threshold import threshold
 from lowwater.errors import BadSetting
 from lowwater.values.decision import Decision
+from lowwater.values.limits import Limits
 from lowwater.values.preset import Preset
 from lowwater.values.settings import Settings
 from lowwater.values.settings.words import did_you_mean, shown
+from lowwater.values.shares import share_of
 from lowwater.values.situation import Situation
 
 Rule = Callable[[Situation, Settings], Decision]
+
+
+class ActionPoint(Struct, frozen=True, kw_only=True):
+    """The size of a prompt from which on it is compacted, and what people call that size."""
+
+    at: int
+    called: str
+    beyond: bool = False
+    """It is compacted only above that size, and not at it."""
+
+    def is_reached(self, tokens: int) -> bool:
+        """Return whether a prompt of this size is compacted."""
+        return tokens > self.at if self.beyond else tokens >= self.at
+
+
+def _threshold(limits: Limits, _: Settings) -> ActionPoint:
+    return ActionPoint(at=limits.threshold, called="threshold")
+
+
+def _hygiene_limit(limits: Limits, _: Settings) -> ActionPoint:
+    return ActionPoint(at=limits.hygiene, called="hygiene limit")
+
+
+def _budget_threshold(limits: Limits, settings: Settings) -> ActionPoint | None:
+    at = share_of(limits.context, settings.leaf.context_threshold)
+    return ActionPoint(at=at, called="budget's threshold", beyond=True) if at else None
+
+
+def _nowhere(_: Limits, __: Settings) -> None:
+    return None
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -39,6 +71,19 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
     larger_count: bool = False
     """Take the larger of what was counted and what the provider reported for the size of the prompt (SPEC E)."""
+    point: Callable[[Limits, Settings], ActionPoint | None] = _threshold
+    """From which size on it compacts of its own accord; None if size alone never makes it."""
+
+    def acts_at(self, limits: Limits, settings: Settings) -> ActionPoint:
+        """Return the size from which on a prompt is really compacted: the policy's own, or a lower one that holds for all."""
+        ceiling = settings.compression.max_view_tokens
+        points = [
+            self.point(limits, settings),
+            ActionPoint(at=ceiling, called="ceiling", beyond=True) if ceiling is not None else None,
+            _hygiene_limit(limits, settings) if settings.compression.hygiene else None,
+            ActionPoint(at=limits.wall, called="wall"),
+        ]
+        return min((point for point in points if point is not None), key=lambda point: point.at)
 
 
 POLICIES = (
@@ -49,13 +94,20 @@ POLICIES = (
         avoids_cliffs=False,
         smallest_context=False,
     ),
-    Policy(name="never", decide=never, preset=OWN, avoids_cliffs=False),
+    Policy(name="never", decide=never, preset=OWN, avoids_cliffs=False, point=_nowhere),
     Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="prune-naive", decide=prune_naive, preset=SEED),
     Policy(name="runway", decide=runway, preset=RUNWAY),
-    Policy(name="guarded", decide=guarded, preset=OWN, mechanisms=("leaf", "condense"), larger_count=True),
-    Policy(name="hygiene", decide=hygiene, preset=OWN),
+    Policy(
+        name="guarded",
+        decide=guarded,
+        preset=OWN,
+        mechanisms=("leaf", "condense"),
+        larger_count=True,
+        point=_budget_threshold,
+    ),
+    Policy(name="hygiene", decide=hygiene, preset=OWN, point=_hygiene_limit),
     Policy(name="hermes-classic", decide=hermes_classic, preset=CLASSIC),
 )
 _BY_NAME = {policy.name: policy for policy in POLICIES}

@@ -12,19 +12,20 @@ LEVELS: tuple[Level, ...] = ("info", "notice", "warning", "critical")
 
 
 class UsageWarning(Struct, frozen=True, kw_only=True):
-    """The prompt has come this far towards the threshold."""
+    """The prompt has come this far towards the size from which on it is compacted."""
 
     level: Level
     percent: int
     tokens: int
     threshold: int
+    """The size from which on the policy in use compacts."""
+    called: str = "threshold"
+    """What that size is called: the threshold, the hygiene limit, the wall."""
 
     @property
     def sentence(self) -> str:
         """Say it to a person."""
-        return (
-            f"The prompt has {self.tokens:,} of {self.threshold:,} tokens, {self.percent} % of the threshold."
-        )
+        return f"The prompt has {self.tokens:,} of {self.threshold:,} tokens, {self.percent} % of the {self.called}."
 
 
 class Warned(Struct, frozen=True, kw_only=True):
@@ -34,7 +35,9 @@ class Warned(Struct, frozen=True, kw_only=True):
     warned: frozenset[str]
 
 
-def warn(levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: int) -> Warned:
+def warn(
+    levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: int, *, called: str = "threshold"
+) -> Warned:
     """Return the warnings that are due; a level that usage has fallen below can warn again."""
     if threshold <= 0:
         return Warned(warnings=(), warned=frozenset())
@@ -43,7 +46,8 @@ def warn(levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: 
     due = (level for level in reached if level not in warned)
     return Warned(
         warnings=tuple(
-            UsageWarning(level=level, percent=percent, tokens=tokens, threshold=threshold) for level in due
+            UsageWarning(level=level, percent=percent, tokens=tokens, threshold=threshold, called=called)
+            for level in due
         ),
         warned=frozenset(reached),
     )

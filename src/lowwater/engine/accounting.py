@@ -28,6 +28,7 @@ def turn_record(state: State, response: Response, at: float) -> TurnRecord:
         untouched=_untouched(call, used, cost) if call else cost,
         removed=call.removed if call else 0,
         decision=call.decision if call else "",
+        thinking_off=call.thinking_off if call else False,
     )
 
 
@@ -51,7 +52,13 @@ def _untouched(call: Call, used: Usage | None, cost: int | None) -> int | None:
     That is without what was bought for it, and with what earlier calls went without carried along.
     """
     more = _carrying(used, call.removed_before, call.model, call.at)
-    return None if more is None or cost is None or call.bought is None else cost - call.bought + more
+    if used is None or more is None or cost is None or call.bought is None:
+        return None
+    # What a compaction was to cost more is foreseen, what the call cost is billed: the difference cannot be less than the price of
+    # the longer prompt with all of it read from the cache.
+    read = Usage(cache_read=used.prompt + call.removed, output=used.output)
+    least = cost_of(read, call.model, call.at) or 0
+    return max(cost - call.bought + more, min(least, cost + more))
 
 
 def _carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:

@@ -35,6 +35,11 @@ def cost_of_summaries(state: State, result: Result, setup: Setup, work: Work) ->
     return cost_of_written(result.written, Registry(models), work.at)
 
 
+def prompts_of(summaries: Iterable[Written]) -> int:
+    """Return how many tokens the prompts of the calls that wrote these had together, as far as providers reported them."""
+    return sum(written.usage.prompt for written in summaries if written.usage is not None)
+
+
 def cost_of_written(summaries: Iterable[Written], registry: Registry, at: float) -> int | None:
     """Return what the calls that wrote these cost, each at its model's prices; one without a model took no call."""
     total = 0

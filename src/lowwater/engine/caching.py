@@ -4,7 +4,7 @@ from bisect import bisect_left
 
 from msgspec.structs import replace
 
-from lowwater.assemble.marks import SHORT, Marks, marks_for, place_marks
+from lowwater.assemble.marks import Marks, marks_for, place_marks
 from lowwater.assemble.seams import seams_of
 from lowwater.economics.after_call import after_call
 from lowwater.economics.belief import expected_usage, warmth
@@ -17,6 +17,7 @@ from lowwater.engine.setup import Setup
 from lowwater.engine.state import Call, State
 from lowwater.values.layout import Layout, Lifetime
 from lowwater.values.message import Message
+from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
 from lowwater.values.response import Response
 from lowwater.values.situation import scaled
 from lowwater.values.view import Summary, fold, folded
@@ -30,7 +31,8 @@ def marks_of(state: State, setup: Setup) -> Marks | None:
     """Return what the provider of the model in use takes as cache marks; None if it takes none."""
     asked = setup.settings.model.cache_ttl
     lifetime: Kept = _settled(state) if asked == "auto" else "short"
-    return marks_for(state.model, name=state.route.model, ttl=asked, lifetime=lifetime)
+    route = state.route
+    return marks_for(state.model, name=route.model, base_url=route.base_url, ttl=asked, lifetime=lifetime)
 
 
 def lifetime_of(marks: Marks | None) -> Lifetime:
@@ -56,7 +58,7 @@ def laid_out(state: State, setup: Setup) -> Laid:
             seams=seams_of(state.ledger, apart).moved(lambda at: bisect_left(lasts, at)),
             most=marks.on_messages,
             lookback=marks.lookback,
-            carries=lambda at: _carries(messages[at], marks, short=len(messages) <= SHORT),
+            carries=lambda at: _carries(messages[at], marks),
         )
         places = dict.fromkeys((PREAMBLE, *(lasts[at] for at in placed)), lifetime_of(marks))
     return lay_out(
@@ -69,11 +71,20 @@ def laid_out(state: State, setup: Setup) -> Laid:
     )
 
 
-def _carries(message: Message, marks: Marks, *, short: bool) -> bool:
-    """Return whether a provider finds a mark on this message: in the chat format not on every one."""
+def _carries(message: Message, marks: Marks) -> bool:
+    """Return whether a provider finds a mark on this message: in the chat format only on a text at its end."""
     if marks.breakpoints:
         return message.role != "assistant"
-    return short or not marks.in_chat or (message.role != "tool" and bool(message.text))
+    if not marks.in_chat:
+        return True
+    content = [part for part in message.parts if not isinstance(part, ToolCall | Thinking)]
+    match content[-1:]:
+        case [Text(text=text)]:
+            return bool(text.strip())
+        case [ToolResult() as result]:
+            return marks.on_tools and bool(result.text.strip()) and isinstance(result.parts[-1], Text)
+        case _:
+            return False
 
 
 def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
@@ -97,6 +108,7 @@ def calling(state: State, setup: Setup, at: float) -> State:
         removed_before=min(state.kept_out, removed),
         bought=state.bought,
         decision=state.decision.because.code if state.decision else "",
+        thinking_off=state.thinking_off,
     )
     return replace(state, laid=laid, call=call)
 

@@ -8,17 +8,17 @@ from msgspec.structs import replace
 from lowwater.compact.reasoning import strip_behind
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary
 from lowwater.engine.accounting import priced
-from lowwater.engine.billing import both, cost_of_summaries
+from lowwater.engine.billing import both, cost_of_summaries, prompts_of
 from lowwater.engine.ladder import Standing
 from lowwater.engine.note import note_in_message, with_note
 from lowwater.engine.replacing import REPLACING
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State, Totals
-from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind
+from lowwater.engine.thinking import drops_thinking, loose_from, unbound_behind, with_opening
 from lowwater.engine.work import Result, Work, tokens_of
 from lowwater.values.decision import Compact, Fact, Reason
 from lowwater.values.entries import Compacted, PreambleChanged
-from lowwater.values.events import Compaction, Event, Skip
+from lowwater.values.events import Compaction, Event, Phase, Skip
 from lowwater.values.ledger import Ledger
 from lowwater.values.situation import Past, Situation
 from lowwater.values.view import Item, stands_of
@@ -67,13 +67,23 @@ def commit(
     if not result.changed or event.reclaimed <= 0:
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
         given_up = Reason(code="not-smaller", facts=facts)
-        skip = Skip(at=now.at, because=given_up, prompt=now.prompt, rejected=result.rejected)
+        skip = Skip(
+            at=now.at,
+            because=given_up,
+            prompt=now.prompt,
+            rejected=result.rejected,
+            summary_prompts=event.summary_prompts,
+        )
         state = replace(state, ahead=both(state.ahead, event.cost))
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
     event = priced(event, state, setup)
     bought = _more(state.bought, event)
     # What was written ahead was paid then and made nothing dearer now; the bill of what it came to has it all the same.
-    event = replace(event, cost=both(event.cost, state.ahead))
+    event = replace(
+        event,
+        cost=both(event.cost, state.ahead),
+        summary_prompts=event.summary_prompts + state.ahead_prompts,
+    )
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
     )
@@ -90,6 +100,7 @@ def commit(
         totals=totals_after(state.totals, event, summaries=result.summaries),
         bought=bought,
         ahead=0,
+        ahead_prompts=0,
         last=event,
         noted=outcome.noted,
         unbound=outcome.unbound,
@@ -157,6 +168,7 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
             unbound = unbound_behind(items, loose, unbound)
         else:
             items = strip_behind(items, loose, work.making)
+    items = with_opening(items, state, work.making)
     return _Outcome(
         items=items,
         system=system,
@@ -168,17 +180,24 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
 
 
 def _event(state: State, result: Result, work: Work, outcome: _Outcome, because: Reason) -> Compaction:
-    grown = outcome.preamble_tokens - state.ledger.view.preamble_tokens
+    left = outcome.preamble_tokens + tokens_of(outcome.items)
+    after = work.size(outcome.items) + work.scaled(
+        outcome.preamble_tokens - state.ledger.view.preamble_tokens
+    )
+    if after < 0:
+        # A provider that reports less than was counted: what is left is the same share of what it reports.
+        after = int(work.prompt * min(1.0, left / max(1, state.counted)))
+    after = min(after, work.prompt)
     return Compaction(
         at=work.at,
         model=state.model.name,
         mode=result.mode,
         mechanisms=result.mechanisms,
-        phases=result.phases,
+        phases=_within(result.phases, work.prompt),
         number=next_number(state.ledger),
         because=because,
         before=work.prompt,
-        after=work.size(outcome.items) + work.scaled(grown),
+        after=after,
         items_before=len(work.asked.items),
         items_after=len(outcome.items),
         first_changed=outcome.first_changed,
@@ -187,7 +206,16 @@ def _event(state: State, result: Result, work: Work, outcome: _Outcome, because:
         summarizer=result.judged.written.by if result.judged else "",
         score=result.judged.verdict.score if result.judged else None,
         rejected=result.rejected,
+        summary_prompts=prompts_of(result.written),
     )
+
+
+def _within(phases: Sequence[Phase], prompt: int) -> tuple[Phase, ...]:
+    """Return what each phase removed, in proportion where together that was counted as more than the prompt had."""
+    together = sum(phase.removed for phase in phases)
+    if together <= prompt:
+        return tuple(phases)
+    return tuple(replace(phase, removed=phase.removed * prompt // together) for phase in phases)
 
 
 def _after_summaries(past: Past, result: Result, work: Work) -> Past:

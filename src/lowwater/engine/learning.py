@@ -89,6 +89,7 @@ def totals_with(state: State, response: Response) -> Totals:
     return replace(
         totals.paid(cost_of_answer(state, response)),
         turns=totals.turns + 1,
+        thinking_off=totals.thinking_off + (state.call is not None and state.call.thinking_off),
         prompt=totals.prompt + used.prompt,
         cache_read=totals.cache_read + used.cache_read,
         output=totals.output + used.output,

@@ -14,7 +14,7 @@ from lowwater.decide.cool_down import cool_down_left
 from lowwater.decide.outcome import after_failure, after_summary
 from lowwater.decide.overrides import decide
 from lowwater.decide.settled import is_settled
-from lowwater.engine.billing import both, cost_of_summaries
+from lowwater.engine.billing import both, cost_of_summaries, prompts_of
 from lowwater.engine.effects import Outcome, Summarize
 from lowwater.engine.on_sale import put_on_sale
 from lowwater.engine.parked import Parked
@@ -39,6 +39,8 @@ class Parking(Struct, frozen=True, kw_only=True):
     parked: Parked | None
     cost: int | None
     """Nano-dollars; None if that is not known."""
+    prompts: int = 0
+    """Tokens of the prompts that asked for it."""
     failed_at: float | None
     low: bool | None
     """Whether the first summarizer's answer missed too much; None if it gave none."""
@@ -81,6 +83,7 @@ def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
         at=at,
         parked=parked,
         cost=cost_of_summaries(state, spent, setup, work),
+        prompts=prompts_of(obtained.written),
         failed_at=obtained.failed_at,
         low=obtained.low,
     )
@@ -96,6 +99,7 @@ def settle(state: State, parking: Parking) -> State:
         standing=state.standing.at(parking.at).after(low=parking.low, now=parking.at),
         totals=state.totals.paid(parking.cost, for_summaries=True),
         ahead=both(state.ahead, parking.cost),
+        ahead_prompts=state.ahead_prompts + parking.prompts,
     )
     # Something new is on sale: the next turn has to look.
     return state if parked is None else drop_stale(replace(state, parked=parked, rest=None))

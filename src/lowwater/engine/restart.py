@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from lowwater.decide.outcome import after_switch
 from lowwater.economics.belief import Belief
 from lowwater.economics.rent import Meter
+from lowwater.engine.caching import removed_from
 from lowwater.engine.ladder import Standing
 from lowwater.engine.note import with_note
 from lowwater.engine.rewinding import rewind
@@ -20,7 +21,7 @@ def switch(state: State, route: Route, model: Model, *, prior: float, at: float)
     """Return the session on another model: everything learned of the one before is forgotten (SPEC G)."""
     if model.name == state.model.name:
         return replace(state, route=route, model=model)
-    return replace(
+    state = replace(
         state,
         route=route,
         ledger=state.ledger.append(ModelChanged(at=at, model=model.name)),
@@ -32,6 +33,8 @@ def switch(state: State, route: Route, model: Model, *, prior: float, at: float)
         past=after_switch(state.past),
         binds_thinking=state.binds_thinking or model.binds_thinking,
     )
+    # The other model's cache is cold: what was compacted since the last call made the old one's dearer, and not this one's.
+    return replace(state, bought=0, kept_out=removed_from(state))
 
 
 def forked(fresh: State, parent: State, *, upto: int, at: float) -> State:
@@ -72,6 +75,7 @@ def reset(state: State, setup: Setup, at: float) -> State:
         standing=Standing(),
         totals=Totals(),
         ahead=0,
+        ahead_prompts=0,
         warned=frozenset(),
         growth=0.0,
         growths=0,

@@ -43,6 +43,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     """Nano-dollars for all calls, those for summaries included; None once the price of one was not known."""
     summary_cost: int | None = 0
     """Nano-dollars for the calls that wrote summaries; None once the price of one was not known."""
+    thinking_off: int = 0
+    """Calls whose thinking was disabled, because the provider would have refused it behind a compaction."""
 
     def paid(self, cost: int | None, *, for_summaries: bool = False) -> "Totals":
         """Return the totals with the cost of further calls; None if it is not known."""
@@ -82,6 +84,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """Nano-dollars that the compactions since then make it cost more; None if that is not known."""
     decision: str = ""
     """The reason code of the decision before it."""
+    thinking_off: bool = False
+    """Its thinking is disabled, because the provider would refuse it in a tool loop whose beginning was compacted."""
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -132,6 +136,8 @@ class State(Struct, frozen=True, kw_only=True):
     """The rent paid so far."""
     ahead: int | None = 0
     """Nano-dollars for summaries that no compaction's bill has yet: parked, or of no use; None if that is not known."""
+    ahead_prompts: int = 0
+    """Tokens of the prompts that asked for parked summaries, which no event tells of yet."""
     bought: int | None = 0
     """Nano-dollars that compactions since the last answer make the next call cost more; None if that is not known."""
     kept_out: int = 0
@@ -157,6 +163,8 @@ class State(Struct, frozen=True, kw_only=True):
     """The system prompt says that earlier turns were compacted."""
     binds_thinking: bool = False
     """Some model that was used so far refuses thinking behind messages that changed."""
+    thinking_off: bool = False
+    """The last request had its thinking disabled."""
     unbound: int | None = None
     """Thinking in messages with a higher number was thought behind a prefix that is gone."""
 

@@ -8,7 +8,9 @@ Per model and session, in this order:
   left in and the provider drops those that no longer fit (`thinking.block_binding`, a beta);
 - otherwise they are stripped.
 
-A model that does not bind thinking keeps all of it.
+A model that does not bind thinking keeps all of it. But where a request sets a budget (`thinking: enabled`), the provider refuses a tool
+loop whose first answer does not begin with its thinking. A compaction that makes another answer the first one gives that answer its thinking
+back; only where there is none to give back is thinking disabled, call by call, and told.
 """
 
 from collections.abc import Sequence
@@ -18,12 +20,16 @@ import msgspec
 from msgspec.structs import replace
 
 from lowwater.compact import native
+from lowwater.compact.making import Making
 from lowwater.compact.reasoning import strip_behind
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
+from lowwater.values.edits import apply_edits
 from lowwater.values.entries import Compacted
+from lowwater.values.message import Message
 from lowwater.values.model import Model
-from lowwater.values.view import Item, Summary, stands_of
+from lowwater.values.parts import Thinking
+from lowwater.values.view import Edited, Item, Original, Summary, stands_of
 
 
 def unbind(state: State, *, after: int) -> State:
@@ -52,6 +58,64 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
         return state
     entry = Compacted(at=at, mechanisms=("reasoning",), stands=stands_of(kept))
     return replace(state, ledger=state.ledger.append(entry))
+
+
+def with_opening(items: Sequence[Item], state: State, making: Making) -> list[Item]:
+    """Return the items with its thinking back in the answer that opens the running tool loop, if a budget needs it there."""
+    kept = list(items)
+    at = opening_of(kept) if _has_budget(state) and not state.binds_thinking else None
+    item = None if at is None else kept[at]
+    if at is None or not isinstance(item, Edited) or _begins_with_thinking(item.message):
+        return kept
+    if not _begins_with_thinking(item.original):
+        return kept
+    thought = {(place,) for place, part in enumerate(item.original.parts) if isinstance(part, Thinking)}
+    edits = tuple(each for each in item.edits if each.path not in thought)
+    message = apply_edits(item.original, edits) if edits else item.original
+    if edits:
+        kept[at] = replace(item, edits=edits, message=message, tokens=making.size(message))
+    else:
+        kept[at] = Original(number=item.number, message=message, tokens=making.size(message))
+    return kept
+
+
+def is_refused(state: State) -> bool:
+    """Return whether a provider would refuse the view with the thinking budget of the session's requests."""
+    items = state.ledger.view.items
+    at = opening_of(items) if _has_budget(state) else None
+    return at is not None and not _begins_with_thinking(items[at].message)
+
+
+def opening_of(items: Sequence[Item]) -> int | None:
+    """Return the answer that opened the tool loop whose results are being sent; None if none are, or nobody asked for it.
+
+    Neighbouring messages of one role are one turn, as they are to the provider.
+    """
+    opening: int | None = None
+    asked = is_result = False
+    role = ""
+    for at, item in enumerate(items):
+        message = item.message
+        if message.role in ("system", "developer") or not message.parts:
+            continue
+        now = "assistant" if message.role == "assistant" else "user"
+        has_result = bool(message.results)
+        is_result = now == "user" and (has_result or (role == "user" and is_result))
+        role = now
+        if now == "user" and not is_result:
+            opening, asked = None, True
+        elif now == "assistant" and asked and opening is None:
+            opening = at
+    return opening if is_result else None
+
+
+def _begins_with_thinking(message: Message) -> bool:
+    return isinstance(next(iter(message.parts), None), Thinking)
+
+
+def _has_budget(state: State) -> bool:
+    asked = _thinking_of(state)
+    return isinstance(asked, dict) and asked.get("type") == "enabled"
 
 
 def drops_thinking(state: State, setup: Setup) -> bool:

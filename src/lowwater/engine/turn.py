@@ -32,7 +32,7 @@ from lowwater.engine.situate import (
     with_offers,
 )
 from lowwater.engine.state import State
-from lowwater.engine.thinking import strip_unbound
+from lowwater.engine.thinking import is_refused, strip_unbound
 from lowwater.engine.work import Result, Work
 from lowwater.values.decision import Compact, Decision
 from lowwater.values.events import Event
@@ -52,6 +52,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     events: tuple[Event, ...]
     warnings: tuple[UsageWarning, ...]
+    thinking_stopped: bool = False
+    """From this call on thinking is disabled, until the user says something."""
 
 
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
@@ -64,14 +66,18 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     state = acted.state
     messages = made_legal(state.ledger.view.messages)
     levels = setup.settings.output.warning_levels
-    due = warn(levels, state.warned, state.prompt, limits_for(state, setup).threshold)
-    state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name)
+    point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+    due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
+    off = state.ledger.view.whole != state.ledger.view.tokens and is_refused(state)
+    stopped = off and not state.thinking_off
+    state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name, thinking_off=off)
     state = calling(state, setup, at)
     return Prepared(
         state=state,
         messages=tuple(messages),
         events=(*at_door.events, *acted.events),
         warnings=due.warnings,
+        thinking_stopped=stopped,
     )
 
 

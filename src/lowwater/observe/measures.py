@@ -115,6 +115,12 @@ UNTOUCHED = _measure(
     "untouched.cost", "USD", "What turns would have cost had nothing ever been compacted.", "model"
 )
 UNPRICED = _measure("turns.unpriced", "turn", "Turns whose cost is not known and not counted.", "model")
+THINKING_OFF = _measure(
+    "turns.thinking_disabled",
+    "turn",
+    "Turns whose thinking was disabled, because the provider would have refused it behind a compaction.",
+    "model",
+)
 UNPRICED_COMPACTIONS = _measure(
     "compactions.unpriced",
     "compaction",
@@ -125,6 +131,7 @@ UNPRICED_COMPACTIONS = _measure(
 MEASURES = (
     COMPACTIONS, RECLAIMED, DISTURBED, DURATION, SUMMARY_TOKENS, SUMMARY_COST, SUMMARY_SCORE, REJECTED, SKIPS, TURNS, INPUT,
     CACHE_READ, CACHE_WRITE, OUTPUT, REMOVED, COST, UNTOUCHED, UNPRICED, UNPRICED_COMPACTIONS,
+    THINKING_OFF,
 )  # fmt: skip
 
 
@@ -144,6 +151,8 @@ def measured_turn(record: TurnRecord) -> Iterator[Measured]:
     model, usage = record.model, record.usage
     yield _one(TURNS, 1, model)
     yield _one(REMOVED, record.removed, model)
+    if record.thinking_off:
+        yield _one(THINKING_OFF, 1, model)
     if usage is not None:
         yield _one(INPUT, usage.prompt, model)
         yield _one(CACHE_READ, usage.cache_read, model)

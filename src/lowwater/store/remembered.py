@@ -24,6 +24,8 @@ class Remembered:
         self._landmarks: list[Landmark] = []
         self._records: list[TurnRecord] = []
         self._events: list[Event] = []
+        self._turns_before: list[int] = []
+        """For each event how many records there were."""
         self._times: list[float] = []
         """The first and the last time of anything in it."""
         self._tokens = 0
@@ -46,6 +48,7 @@ class Remembered:
         brought = [messages_in(entry) for entry in new.entries]
         for entry, messages in zip(new.entries, brought, strict=True):
             self._take(entry, messages)
+        self._turns_before += [len(self._records)] * len(new.events)
         self._records += [new.record] if new.record is not None else []
         self._events += new.events
         happened = [*new.entries, *new.events, *([new.record] if new.record is not None else [])]
@@ -104,7 +107,12 @@ class Remembered:
 
     def account(self, name: str) -> Account:
         """Return what it did and cost."""
-        return Account(session=self.listed(name), records=tuple(self._records), events=tuple(self._events))
+        return Account(
+            session=self.listed(name),
+            records=tuple(self._records),
+            events=tuple(self._events),
+            turns_before=tuple(self._turns_before),
+        )
 
     def _take(self, entry: Entry, messages: list[Numbered]) -> None:
         if not isinstance(entry, Appended):

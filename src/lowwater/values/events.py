@@ -64,6 +64,8 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     """Nano-dollars it was to cost in all when it was decided: its summaries, and what it makes the next call cost more."""
     saves: int | None = None
     """Nano-dollars that each later call over a warm cache was to cost less."""
+    summary_prompts: int = 0
+    """Tokens of the prompts that asked for its summaries, as reported, those written ahead of it or in vain included."""
 
     @property
     def payback(self) -> float | None:
@@ -77,12 +79,12 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
     @property
     def reclaimed(self) -> int:
         """How many of the model's tokens the prompt lost."""
-        return self.before - self.after
+        return self.before - max(0, self.after)
 
     @property
     def ratio(self) -> float:
         """The prompt after it as a share of the prompt before."""
-        return self.after / self.before if self.before else 1.0
+        return max(0, self.after) / self.before if self.before else 1.0
 
 
 class Skip(Struct, frozen=True, kw_only=True, tag="skip"):
@@ -93,6 +95,8 @@ class Skip(Struct, frozen=True, kw_only=True, tag="skip"):
     prompt: int
     rejected: tuple[Rejected, ...] = ()
     """The summaries it was given up for, or nothing."""
+    summary_prompts: int = 0
+    """Tokens of the prompts that asked for these, as reported."""
 
 
 Event = Compaction | Skip

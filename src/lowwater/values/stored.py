@@ -1,5 +1,7 @@
 """What a store is given and what it gives back."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -87,12 +89,22 @@ class Listed(Struct, frozen=True, kw_only=True):
     about: About = About()
 
 
+def turns_before(records: Sequence[int], events: Sequence[int]) -> tuple[int, ...]:
+    """Return for each event how many records were stored before it, told by the versions that brought either, in order.
+
+    What one version brings at once belongs together: views are changed before they are sent.
+    """
+    return tuple(bisect_left(records, version) for version in events)
+
+
 class Account(Struct, frozen=True, kw_only=True):
     """A session's turns and events, oldest first: what its costs are read from."""
 
     session: Listed
     records: tuple[TurnRecord, ...] = ()
     events: tuple[Event, ...] = ()
+    turns_before: tuple[int, ...] | None = None
+    """For each event how many of the records were stored before it; None if only their times tell."""
 
 
 class Hit(Struct, frozen=True, kw_only=True):

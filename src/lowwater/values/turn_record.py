@@ -22,3 +22,5 @@ class TurnRecord(Struct, frozen=True, kw_only=True):
     """The model's tokens that compactions kept out of its prompt."""
     decision: str = ""
     """The reason code of the decision before it."""
+    thinking_off: bool = False
+    """Its thinking was disabled, because the provider would have refused it in a tool loop whose beginning was compacted."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.assemble.marks import SHORT, Marks, place_marks
+from lowwater.assemble.marks import Marks, place_marks
 from lowwater.assemble.seams import Seams
 from lowwater.wire.anthropic.marks import (
     carries_mark,
@@ -16,6 +16,7 @@ from lowwater.wire.anthropic.marks import (
     unmark_message,
 )
 from lowwater.wire.openai_chat.marks import break_message, carries_break, unbreak_message
+from lowwater.wire.openai_chat.marks import carries_mark as carries_chat_mark
 from lowwater.wire.openai_chat.marks import mark_message as mark_chat_message
 from lowwater.wire.openai_responses.marks import break_item, unbreak_item
 from lowwater.wire.openai_responses.marks import carries_break as carries_item_break
@@ -59,17 +60,17 @@ def with_marks(raws: Sequence[bytes], system: bytes, tools: bytes, *, marks: Mar
 
 
 def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
-    """Return chat messages with Anthropic's marks; the first `first` are the system prompt."""
+    """Return chat messages with Anthropic's marks, on texts and where the router looks; the first `first` are the system prompt."""
     bare = [unmark_message(raw) for raw in raws]
     places = place_marks(
         [count_blocks(raw) for raw in bare[first:]],
         seams=seams.moved(lambda at: at - first),
         most=marks.on_messages,
         lookback=marks.lookback,
-        carries=lambda at: len(bare) <= SHORT or carries_mark(bare[first + at]),
+        carries=lambda at: carries_chat_mark(bare[first + at], on_tools=marks.on_tools),
     )
     for at in (*range(first), *(first + place for place in places)):
-        bare[at] = mark_chat_message(bare[at], marks.ttl)
+        bare[at] = mark_chat_message(bare[at], marks.ttl, on_tools=marks.on_tools)
     return bare
 
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from lowwater.assemble.legal import mend
 from lowwater.decide.explain import explain
-from lowwater.decide.threshold import should_compress
 from lowwater.engine.caching import marks_of
 from lowwater.engine.door import drop_pictures
 from lowwater.engine.effects import Steps
@@ -129,7 +128,8 @@ class Session(LookingBack):
         `messages` is the whole list a client keeps; leave it out where messages were appended. What the list changes
         about earlier messages is taken as the client's will, and the ledger keeps what was there before. New messages alone
         would drop the history from the view: they are refused, unless `starts_over` says that this is meant. `thinking`, if
-        given, is part of `as_anthropic()`: a budget that a compaction in a tool loop made illegal is disabled there. The
+        given, is part of `as_anthropic()`: a budget that the provider would refuse, because a compaction took away
+        the thinking that a tool loop began with, is disabled there for the rest of that loop; the log and `status()` tell. The
         provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client. Recall is
         offered if `recall_tools` are among the `tools`, or `offers_recall` says so.
         """
@@ -234,12 +234,16 @@ class Session(LookingBack):
         return decision
 
     def should_compress(self, tokens: int | None = None) -> bool:
-        """Return whether a prompt of so many tokens is at the threshold; None is the session's own, 0 is a count."""
+        """Return whether a prompt of so many tokens is compacted for its size; None is the session's own, 0 is a count.
+
+        That is the threshold of a policy that has one, and otherwise the size at which it really acts, at the latest the wall.
+        """
         if tokens is not None:
             require_count(tokens, "tokens", least=0)
         windows = self._outside.windows
         state, setup = windows.applied(self._kept.state), windows.applied_to(self._setup, self._kept.state)
-        is_due = should_compress(tokens, limits_for(state, setup), known=state.prompt)
+        point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+        is_due = point.is_reached(state.prompt if tokens is None else tokens)
         return setup.settings.compression.enabled and is_due
 
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
@@ -371,9 +375,9 @@ class Session(LookingBack):
             self.name,
             state,
             limits_for(state, setup),
-            policy=setup.policy.name,
+            policy=setup.policy,
+            settings=setup.settings,
             marks=marks_of(state, setup),
-            levels=setup.settings.output.warning_levels,
         )
 
     def reset(self) -> None:

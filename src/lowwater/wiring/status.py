@@ -4,11 +4,12 @@ from msgspec import Struct
 
 from lowwater.assemble.marks import Marks
 from lowwater.decide.money import money
+from lowwater.decide.policies import Policy
 from lowwater.decide.warnings import Level, level_of
 from lowwater.engine.state import State, Totals
 from lowwater.values.counted import counted
 from lowwater.values.limits import Limits
-from lowwater.values.settings import WarningLevels
+from lowwater.values.settings import Settings
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class Status(Struct, frozen=True, kw_only=True):
     policy: str
     prompt: int
     threshold: int
+    """The size from which on the policy compacts: its threshold, or whatever else makes it act first."""
     level: Level | None
     """The most urgent warning level that the prompt has reached."""
     wall: int
@@ -31,15 +33,18 @@ class Status(Struct, frozen=True, kw_only=True):
     last_mode: str
     caching: str
     totals: Totals
+    acts_at: str = "threshold"
+    """What the size in `threshold` is called: the threshold, the budget's threshold, the hygiene limit, the ceiling, the wall."""
 
     def __str__(self) -> str:
         percent = 100 * self.prompt / self.threshold if self.threshold else 0
         used = self.totals
         lines = [
             f"{self.session} · {self.model} · {self.policy}",
-            f"prompt {self.prompt:,} of {self.threshold:,} tokens to the threshold ({percent:.0f} %), "
+            f"prompt {self.prompt:,} of {self.threshold:,} tokens to the {self.acts_at} ({percent:.0f} %), "
             + (f"level {self.level}, " if self.level else "")
-            + f"wall {self.wall:,}, context {self.context:,}",
+            + ("" if self.acts_at == "wall" else f"wall {self.wall:,}, ")
+            + f"context {self.context:,}",
             f"view {self.messages:,} of {self.history:,} messages; {counted(self.compaction_count, 'compaction')}"
             + (f", the last by {self.last_mode}" if self.last_mode else "")
             + f"; {used.reclaimed:,} tokens reclaimed, {counted(used.summaries, 'summary')}",
@@ -54,6 +59,10 @@ class Status(Struct, frozen=True, kw_only=True):
                 f"{counted(used.turns, 'turn')}, {used.prompt:,} prompt tokens ({cached:.0%} read from cache, foreseen within "
                 f"{off:.1%}), {used.output:,} output"
             )
+        if used.thinking_off:
+            lines.append(
+                f"thinking was disabled in {counted(used.thinking_off, 'call')}: a compaction took away what began their tool loop"
+            )
         return "\n".join(lines)
 
 
@@ -66,17 +75,19 @@ def _cost(used: Totals) -> str:
 
 
 def status_of(
-    name: str, state: State, limits: Limits, *, policy: str, marks: Marks | None, levels: WarningLevels
+    name: str, state: State, limits: Limits, *, policy: Policy, settings: Settings, marks: Marks | None
 ) -> Status:
     """Return the status of a session."""
+    point = policy.acts_at(limits, settings)
     automatic = "automatic" if state.model.cache.ttl or state.model.cache.matching else "off"
     return Status(
         session=name,
         model=state.model.name,
-        policy=policy,
+        policy=policy.name,
         prompt=state.prompt,
-        threshold=limits.threshold,
-        level=level_of(levels, state.prompt, limits.threshold),
+        threshold=point.at,
+        acts_at=point.called,
+        level=level_of(settings.output.warning_levels, state.prompt, point.at),
         wall=limits.wall,
         context=limits.context,
         messages=len(state.ledger.view.items),

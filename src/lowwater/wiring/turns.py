@@ -213,6 +213,13 @@ class Turns:
         for event in result.events:
             tell(outside.sinks, self._kept.home.name, event)
         if isinstance(result, Prepared):
+            if result.thinking_stopped:
+                _log.warning(
+                    "%s: thinking is disabled until the user says something: the tool loop began with an answer that was compacted, "
+                    "and with a thinking budget the provider refuses a loop that does not begin with thinking. Adaptive thinking "
+                    "has no such rule.",
+                    self._kept.home.name,
+                )
             for warning in result.warnings:
                 tell_warning(warning, self._kept.home.name, call=outside.on_warning, quiet=outside.quiet)
         return result

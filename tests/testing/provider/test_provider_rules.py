@@ -10,7 +10,7 @@ from lowwater.testing.provider.rule import Incoming, Violation, first_refusal
 PACKAGE = "lowwater.testing.provider"
 TESTED = {
     "anthropic": {"shape", "conversation", "marks", "thinking", "limits", "compaction"},
-    "openai": {"shape", "conversation", "limits"},
+    "openai": {"shape", "conversation", "limits", "marks"},
 }
 
 

@@ -8,7 +8,7 @@ from lowwater.store.postgres.damage import naming
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.texts import key_of, told
 from lowwater.store.restoring import restore_event, restore_record
-from lowwater.values.stored import About, Account, Listed
+from lowwater.values.stored import About, Account, Listed, turns_before
 
 ABOUT = "title, source, parent, ended_because, ended_at"
 """The columns of what is told of a session."""
@@ -52,6 +52,7 @@ def accounts(connection: Connection, names: Sequence[str] | None) -> list[Accoun
                     session=session,
                     records=_restored(records[id], restore_record),
                     events=_restored(events[id], restore_event),
+                    turns_before=turns_before(_versions(records[id]), _versions(events[id])),
                 )
             )
     return found
@@ -93,6 +94,10 @@ def _grouped(rows: Iterable[Sequence[object]]) -> dict[int, _Bodies]:
     for session, version, body in rows:
         grouped[cast("int", session)].append((cast("int", version), body))
     return grouped
+
+
+def _versions(bodies: _Bodies) -> list[int]:
+    return [version for version, _ in bodies]
 
 
 def _restored(bodies: _Bodies, restore: Callable[[int, object], Restored]) -> tuple[Restored, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lowwater.store.accounts_apart import AccountsApart
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.postgres import listing, reading, trails
 from lowwater.store.postgres.address import Address
@@ -26,13 +27,18 @@ class PostgresStore:
     def __init__(self, address: str, *, conceal: Conceal = as_it_is) -> None:
         self._conceal = conceal
         self._connections = Connections(Address(address))
+        self._accounts = AccountsApart(Address(address))
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
         """Keep what is new in one transaction, or raise StaleLedger."""
-        packed = ready(new)
-        return self._connections.writing(
-            lambda connection: append(connection, session, expected, packed, self._conceal)
-        )
+
+        def write(new: Append) -> int:
+            packed = ready(new)
+            return self._connections.writing(
+                lambda connection: append(connection, session, expected, packed, self._conceal)
+            )
+
+        return self._accounts.written(new, write)
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""

@@ -5,8 +5,10 @@ from contextlib import suppress
 from typing import cast
 
 from msgspec import MsgspecError, Struct
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from lowwater.errors import StaleLedger
+from lowwater.store.accounts_apart import UnwritableAccounts
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, Value, event_values, turn_values
 from lowwater.store.growth import Growth, growth_of
 from lowwater.store.indexing import Conceal, words_of
@@ -59,13 +61,21 @@ def append(connection: Connection, session: str, expected: int, ready: Ready, co
     version = next_version(connection, now.id, now.entries + len(ready.entries))
     ids = keep_contents(connection, ready.contents, lambda content: words_of(content.message, conceal))
     entries = _told_by_changes(connection, now, ready.entries)
-    with connection.pipeline():
-        _write_entries(connection, now, version, entries)
-        _write_messages(connection, now, ready.contents, ids)
-        _write_account(connection, now.id, version, ready.new)
-        carry(connection, now.id, ready.new.carried)
-        describe(connection, now.id, ready.new.about)
-        grow(connection, now.id, version, ready.growth)
+    try:
+        with connection.pipeline():
+            _write_entries(connection, now, version, entries)
+            _write_messages(connection, now, ready.contents, ids)
+            _write_account(connection, now.id, version, ready.new)
+            carry(connection, now.id, ready.new.carried)
+            describe(connection, now.id, ready.new.about)
+            grow(connection, now.id, version, ready.growth)
+    except (UndefinedTable, UndefinedColumn) as error:
+        if ready.new.record is None and not ready.new.events:
+            raise
+        # The driver takes the statements behind the failed one for prepared, and the server has none of them.
+        connection.close()
+        # Which statement it was is not told: without the accounts it fails again if it was another.
+        raise UnwritableAccounts(error.diag.message_primary or type(error).__name__) from error
     return version
 
 

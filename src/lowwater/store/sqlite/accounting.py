@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lowwater.store.restoring import restore_event, restore_record
 from lowwater.store.sqlite.reading import naming
 from lowwater.store.sqlite.rows import ListedRow, Session, all_sessions
-from lowwater.values.stored import Account, Listed
+from lowwater.values.stored import Account, Listed, turns_before
 
 
 def sessions(connection: sqlite3.Connection) -> list[Listed]:
@@ -36,4 +36,5 @@ def _account(connection: sqlite3.Connection, row: ListedRow) -> Account:
             session=row.listed,
             records=tuple(restore_record(version, body) for version, body in turns),
             events=tuple(restore_event(version, body) for version, body in events),
+            turns_before=turns_before([version for version, _ in turns], [version for version, _ in events]),
         )

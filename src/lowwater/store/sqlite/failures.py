@@ -13,6 +13,7 @@ _ADVICE = {
     sqlite3.SQLITE_CANTOPEN: "give the right to write the file and its folder, or choose another place",
     sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
 }
+_MISSING = ("no such table", "no such column")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -29,6 +30,9 @@ def translated(path: object) -> Iterator[None]:
                 f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
             )
             raise DamagedStore(said) from error
+        if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
+            said = f"the store {path} cannot be used ({error}): restore a copy with all of its tables, or choose another place"
+            raise UnusableStore(said) from error
         if code not in _ADVICE:
             raise
         raise UnusableStore(f"the store {path} cannot be used ({error}): {_ADVICE[code]}") from error

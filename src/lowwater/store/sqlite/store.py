@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lowwater.store.accounts_apart import AccountsApart
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.packing import pack
 from lowwater.store.sqlite import accounting, reading, trails
@@ -25,12 +26,17 @@ class SqliteStore:
     def __init__(self, path: Path, *, conceal: Conceal = as_it_is, sync: Sync = "full") -> None:
         self._connections = Connections(path, sync=sync)
         self._conceal = conceal
+        self._accounts = AccountsApart(path)
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
         """Keep what is new in one transaction, or raise StaleLedger."""
         packed = [pack(entry) for entry in new.entries]
-        with self._connections.writing() as connection:
-            return append(connection, session, expected, new, packed, conceal=self._conceal)
+
+        def write(new: Append) -> int:
+            with self._connections.writing() as connection:
+                return append(connection, session, expected, new, packed, conceal=self._conceal)
+
+        return self._accounts.written(new, write)
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""

@@ -8,6 +8,7 @@ from msgspec import MsgspecError, Struct
 from msgspec.structs import asdict
 
 from lowwater.errors import StaleLedger
+from lowwater.store.accounts_apart import UnwritableAccounts
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, event_values, turn_values
 from lowwater.store.growth import growth_of
 from lowwater.store.indexing import Conceal
@@ -67,7 +68,12 @@ def append(
     packed = _told_by_changes(connection, now, packed)
     _write_entries(connection, now, version, packed)
     _write_messages(connection, now, contents, conceal)
-    _write_account(connection, now.id, version, new)
+    try:
+        _write_account(connection, now.id, version, new)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        raise UnwritableAccounts(str(error)) from error
     _write_besides(connection, now.id, new)
     grown = {"id": now.id, "version": version, **asdict(growth_of(new, contents))}
     connection.execute(_UPDATE_SESSION, grown)

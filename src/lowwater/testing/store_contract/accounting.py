@@ -88,6 +88,7 @@ def _records_and_events_come_back_in_order(reopen: Open) -> None:
         skip(at=8.0),
     )
     assert account.events == events
+    assert account.turns_before == (0, 0, 1, 1), "told by what was stored first, whatever the clock said"
     store.close()
 
 

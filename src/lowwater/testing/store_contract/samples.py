@@ -66,6 +66,7 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
         rejected=(Rejected(by="small", code="references_missing", missing=1, first_missing=("src/数.py",)),),
         price=20_000,
         saves=5_000,
+        summary_prompts=61_500,
     )
 
 
@@ -86,6 +87,7 @@ def turn(at: float = 5.0, model: str = "m") -> TurnRecord:
         untouched=11,
         removed=13,
         decision="keep",
+        thinking_off=True,
     )
 
 

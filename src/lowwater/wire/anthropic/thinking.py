@@ -27,7 +27,8 @@ def thinking_for(config: bytes, messages: Sequence[bytes]) -> bytes:
     """Return the request's `thinking` as it may be sent with these messages.
 
     A budget (`enabled`) wants the assistant turn that called tools to begin with its thinking. Where a compaction took
-    that away, thinking is disabled for this one call; adaptive thinking has no such rule and stays as it is.
+    that away and it could not be kept, the provider would refuse the request: thinking is disabled for each call of this tool loop, until
+    the user says something. Adaptive thinking has no such rule and stays as it is.
     """
     if read_json(config, _Config).type != "enabled" or _loop_begins_with_thinking(messages):
         return config
@@ -37,12 +38,12 @@ def thinking_for(config: bytes, messages: Sequence[bytes]) -> bytes:
 def _loop_begins_with_thinking(messages: Sequence[bytes]) -> bool:
     """Return whether the answer being worked on begins with thinking, or there is none."""
     opening: tuple[str, ...] = ()
-    is_loop = False
+    is_loop = asked = False
     for role, kinds in _turns(messages):
         is_result = "tool_result" in kinds
         if role == "user" and not is_result:
-            opening = ()
-        elif role == "assistant" and not opening:
+            opening, asked = (), True
+        elif role == "assistant" and asked and not opening:
             opening = kinds
         is_loop = role == "user" and is_result
     return not is_loop or not opening or opening[0] in _THINKING

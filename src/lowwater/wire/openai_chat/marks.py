@@ -5,9 +5,13 @@ stand on an assistant's text too; OpenAI's guide as others read it does not (Lan
 is put there. They also know a lifetime of 12h, which the guide sells on the Responses API only: none is spelled out.
 """
 
-from lowwater.wire.anthropic.marks import MARK, mark, mark_content, unmark_message
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from lowwater.wire.anthropic.marks import mark_content, unmark_message
 from lowwater.wire.breakpoints import Parts, broken, unbroken
-from lowwater.wire.reading import read_fields, write_object
+from lowwater.wire.reading import read_fields, read_json, write_object
 
 __all__ = [
     "break_message",
@@ -18,27 +22,41 @@ __all__ = [
     "unmark_message",
 ]
 
+
+class _Part(Struct):
+    type: str = ""
+    text: str = ""
+
+
 _BREAKABLE = frozenset({b'"system"', b'"developer"', b'"user"', b'"tool"'})
 _PARTS = Parts(text="text", others=frozenset({"image_url", "file", "input_audio"}))
 
 
-def mark_message(raw: bytes, ttl: str = "5m") -> bytes:
-    """Return the message with a mark: text becomes a block that carries it.
+def mark_message(raw: bytes, ttl: str = "5m", *, on_tools: bool = True) -> bytes:
+    """Return the message with a mark on its last part; one that cannot carry any stays as it is.
 
-    A tool message and one without content carry it themselves, for the provider's gateway to put where it belongs.
+    Marks stand on text parts only, and a text becomes such a part: a router hangs on a mark on a tool message itself, and
+    ignores it on others. `on_tools` says whether a tool message may carry one (`values.routers`).
     """
     fields = read_fields(raw)
-    is_tool = fields.get("role") == b'"tool"'
-    marked = None if is_tool else mark_content(fields.get("content", b"null"), ttl)
-    if marked is None:
-        return write_object(fields | {MARK: mark(ttl)})
-    return write_object(fields | {"content": marked})
+    marked = _marked(fields, ttl, on_tools=on_tools)
+    return raw if marked is None else write_object(fields | {"content": marked})
 
 
-def carries_mark(raw: bytes) -> bool:
-    """Return whether a mark on the message is found: routers look at text parts, and not at those of tools."""
-    fields = read_fields(raw)
-    return fields.get("role") != b'"tool"' and mark_content(fields.get("content", b"null"), "5m") is not None
+def carries_mark(raw: bytes, *, on_tools: bool = True) -> bool:
+    """Return whether the message ends with a text that can carry a mark."""
+    return _marked(read_fields(raw), "5m", on_tools=on_tools) is not None
+
+
+def _marked(fields: Mapping[str, bytes], ttl: str, *, on_tools: bool) -> bytes | None:
+    content = fields.get("content", b"null")
+    if fields.get("role") == b'"tool"' and not on_tools:
+        return None
+    if content.lstrip()[:1] == b"[":
+        parts = read_json(content, list[_Part])
+        if not parts or parts[-1].type != "text" or not parts[-1].text.strip():
+            return None
+    return mark_content(content, ttl)
 
 
 def carries_break(raw: bytes) -> bool:

@@ -1,6 +1,6 @@
 """Every rule of the Chat Completions API, in the order in which a request is refused."""
 
-from lowwater.testing.provider.openai import conversation, limits, shape
+from lowwater.testing.provider.openai import conversation, limits, marks, shape
 from lowwater.testing.provider.rule import Rule
 
 
@@ -26,6 +26,10 @@ def rules() -> tuple[Rule, ...]:
         conversation.one_answer_per_call,
         limits.output_limit_positive,
         limits.stream_options_need_stream,
+        marks.mark_not_on_message,
+        marks.mark_on_text,
+        marks.mark_where_router_looks,
+        marks.at_most_four_chat_marks,
         limits.breakpoints_supported,
         limits.at_most_four_breakpoints,
         limits.lifetime_sold,

@@ -1,0 +1,233 @@
+"""`lowwater history`: every compaction of a kept session, with its reason, what it did, what it cost, and whether that paid."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from rich.table import Table
+from rich.text import Text
+
+from lowwater.account.joining import joined
+from lowwater.account.payback import Payback, paybacks
+from lowwater.account.timeline import turns_before
+from lowwater.cli.cadence_page import grid
+from lowwater.cli.kept_session import find_session, newest_session
+from lowwater.cli.kept_words import ago, amount, moment, on_one_line, share
+from lowwater.cli.printing import page_width, print_json, print_page
+from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.decide.explain import sentence
+from lowwater.load.registry import load_registry
+from lowwater.ports import Store
+from lowwater.values.counted import counted
+from lowwater.values.events import Compaction
+from lowwater.values.stored import Account, Listed
+from lowwater.wiring.lineage import ENDED_BY_SPLIT
+
+_OVER = {
+    "replaced": "a later compaction took its place before it had",
+    "undone": "it was undone before it had",
+    "ended": "the session ended before it had",
+}
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """One compaction, and what became of it."""
+
+    event: Compaction
+    turn: int
+    """The number of the turn before which it was made, from 1."""
+    payback: Payback | None
+    """None where there was nothing to pay back: what was shortened as it came in never was in a prompt."""
+
+
+def history(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="A kept session; without it, the newest.", show_default=False),
+    ] = None,
+    *,
+    store: StoreAddress = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show every compaction of a session: why, what it removed, what it cost, whether it paid.
+
+    "Cost" is what its summaries cost, and what the next call cost more because
+    the cache had to be written again. "Payback" is the number of later calls
+    after which it had saved that, beside what was predicted when it was
+    decided. The score of a summary is the share of critical references (paths,
+    names, numbers, errors) that it kept. A compaction that was undone stays in
+    the list. In JSON money is in nano-dollars, and null if it is not known.
+
+    lowwater history                     the session used last
+    lowwater history refactor-auth
+    lowwater history refactor-auth --json | jq '.compactions[].because.code'
+    """
+    with opened_store(store) as opened:
+        listed = newest_session(opened) if name is None else find_session(opened, name)
+        account = _account(opened, listed)
+    told = list(_told(account))
+    if json:
+        print_json(
+            {
+                "session": listed.name,
+                "turns": len(account.records),
+                "compactions": [_said(each) for each in told],
+            }
+        )
+    else:
+        print_page(_page(listed, account, told, width=page_width(), now=time.time()))
+
+
+def _account(store: Store, listed: Listed) -> Account:
+    """Return the account of a session, with that of the sessions it was split from and those that continue it."""
+    known = {each.name: each for each in store.sessions()}
+    first = listed
+    while (parent := known.get(first.about.parent)) and parent.about.ended_because == ENDED_BY_SPLIT:
+        first = parent
+    family, grown = {first.name}, True
+    while grown:
+        children = {each.name for each in known.values() if each.about.parent in family} - family
+        family, grown = family | children, bool(children)
+    for account in joined(store.accounts(sorted(family))):
+        if account.session.name == listed.name or _is_part(account, listed, known):
+            return account
+    return Account(session=listed)
+
+
+def _is_part(account: Account, listed: Listed, known: dict[str, Listed]) -> bool:
+    """Return whether a session is one of those that an account was joined from."""
+    each: Listed | None = known.get(account.session.about.parent)
+    while each is not None and each.about.ended_because == ENDED_BY_SPLIT:
+        if each.name == listed.name:
+            return True
+        each = known.get(each.about.parent)
+    return False
+
+
+def _told(account: Account) -> Iterator[Told]:
+    bought = {number: each for each in paybacks(account, load_registry()) for number in each.numbers}
+    for event, turns in zip(account.events, turns_before(account), strict=True):
+        if isinstance(event, Compaction):
+            payback = bought.get(event.number) if event.mode != "shorten" else None
+            yield Told(event=event, turn=turns + 1, payback=payback)
+
+
+def _said(told: Told) -> dict[str, object]:
+    event, payback = told.event, told.payback
+    return {
+        "number": event.number,
+        "at": event.at,
+        "turn": told.turn,
+        "model": event.model,
+        "mode": event.mode,
+        "because": {**_reason(event), "said": sentence(event.because)},
+        "before": event.before,
+        "after": max(0, event.after),
+        "reclaimed": event.reclaimed,
+        "messages_before": event.items_before,
+        "messages_after": event.items_after,
+        "phases": event.phases,
+        "summary_tokens": event.summary_tokens,
+        "summary_prompts": event.summary_prompts,
+        "summarizer": event.summarizer,
+        "score": event.score,
+        "rejected": [
+            {"by": each.by, "code": each.code, "missing": each.missing, "said": each.said}
+            for each in event.rejected
+        ],
+        "summary_cost": event.cost,
+        "predicted_price": event.price,
+        "predicted_saves": event.saves,
+        "payback": payback,
+    }
+
+
+def _reason(event: Compaction) -> dict[str, object]:
+    return {"code": event.because.code, "facts": event.because.facts}
+
+
+def _page(
+    listed: Listed, account: Account, told: Sequence[Told], *, width: int, now: float
+) -> Iterator[Text | Table]:
+    turns = counted(len(account.records), "turn")
+    yield Text.assemble(
+        (on_one_line(listed.name, 40), "bold"), f" · {counted(len(told), 'compaction')} in {turns}"
+    )
+    if not told:
+        yield Text(
+            "Nothing was compacted: `lowwater status` shows how far the prompt is from it, `lowwater explain` on an export "
+            "says why."
+        )
+        return
+    for each in told:
+        yield Text()
+        when = (
+            ago(each.event.at, now) if width < 60 else f"{moment(each.event.at)}, {ago(each.event.at, now)}"
+        )
+        yield Text.assemble(
+            (f"{each.event.number:,}", "bold cyan"),
+            f" · {when} · before turn {each.turn:,} · ",
+            (each.event.mode, "bold"),
+            f" on {on_one_line(each.event.model, 30)}",
+        )
+        yield _lines(each)
+
+
+def _lines(told: Told) -> Table:
+    event, table = told.event, grid()
+    table.add_row("why", Text(f"{sentence(event.because)} ({event.because.code})"))
+    table.add_row(
+        "prompt",
+        Text(
+            f"{event.before:,} → {max(0, event.after):,} tokens, {event.ratio:.0%} left; "
+            f"{event.items_before:,} → {event.items_after:,} messages"
+        ),
+    )
+    if event.phases:
+        table.add_row("by", Text(", ".join(f"{each.mechanism} −{each.removed:,}" for each in event.phases)))
+    if event.summarizer:
+        asked = f", asked with {event.summary_prompts:,}" if event.summary_prompts else ""
+        by = on_one_line(event.summarizer, 40)
+        table.add_row(
+            "summary",
+            Text(f"{event.summary_tokens:,} tokens by {by}{asked}; score {share(event.score)}"),
+        )
+    for each in event.rejected:
+        missing = f", {each.missing:,} references missing" if each.missing else ""
+        table.add_row("refused", Text(f"{on_one_line(each.by, 40)}: {each.code}{missing}"))
+    table.add_row("cost", Text(_cost(told)))
+    table.add_row("payback", _payback(told))
+    return table
+
+
+def _cost(told: Told) -> str:
+    """Say what it cost in all; what was compacted before one and the same call has one bill."""
+    payback = told.payback
+    if payback is None:
+        return amount(told.event.cost)
+    if payback.price is None:
+        return f"summaries {amount(payback.summaries)}; the rest shows at the next call"
+    others = [number for number in payback.numbers if number != told.event.number]
+    shared = f" with compaction {', '.join(f'{number:,}' for number in others)}" if others else ""
+    parts = f"summaries {amount(payback.summaries)}, rewriting {amount(payback.rewriting)}"
+    saved = (payback.summaries or 0) + (payback.rewriting or 0) - payback.price
+    less = f", less {amount(saved)} that the next call saved" if saved > 0 else ""
+    return f"{amount(payback.price) if payback.price > 0 else 'nothing'} in all{shared}: {parts}{less}"
+
+
+def _payback(told: Told) -> Text:
+    payback = told.payback
+    if payback is None:
+        return Text("nothing to pay back: it was shortened before it was ever sent", style="bright_black")
+    predicted = f"; predicted {payback.predicted:,.1f} later calls" if payback.predicted is not None else ""
+    if payback.turns is not None:
+        calls = "at once" if not payback.turns else f"after {counted(payback.turns, 'later call')}"
+        return Text(f"{calls}{predicted}", style="green")
+    if payback.missing is None:
+        return Text(f"cannot be told yet{predicted}", style="bright_black")
+    missing = f"{amount(payback.missing)} missing after {counted(payback.counted, 'later call')}"
+    if payback.over == "no":
+        return Text(f"not yet: {missing}{predicted}", style="yellow")
+    return Text(f"never: {_OVER[payback.over]}; {missing}{predicted}", style="red")
