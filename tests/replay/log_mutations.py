@@ -298,7 +298,7 @@ def _in_database(file: Path, draw: Random) -> str:
     (row,) = draw.choice(rows)
     (old,) = connection.execute(f"SELECT {column} FROM {table} WHERE rowid = ?", (row,)).fetchone()
     new: object = draw.choice([None, "", 0, -1, "never-heard-of", b"\xff\x00", 1e300, "{", "[]"])
-    if isinstance(old, str) and old[:1] in "{[" and draw.random() < 0.7:
+    if isinstance(old, str) and old[:1] in ("{", "[") and draw.random() < 0.7:
         new = json.dumps(changed(json.loads(old), draw)[0])
     try:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (new, row))
