@@ -156,3 +156,8 @@ class PromptTooLong(AnswerFailed):
     def __init__(self, said: str, *, limit: int | None = None) -> None:
         super().__init__(said)
         self.limit = limit
+
+
+def defect(error: Exception) -> str:
+    """Return the words for an error that should not have happened, where a report goes on without what it was about."""
+    return f"a defect in Lowwater ({type(error).__name__}: {error})"[:300]

@@ -22,7 +22,7 @@ app.command()(replay)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Return a folder with three recorded sessions, one of them without times."""
+    """Return a folder with four recorded sessions, one of them without times, one without an answer; and a page."""
     place: Path = tmp_path_factory.mktemp("recorded")
     for seed in (1, 2, 3):
         made = generate_session("coding", seed=seed, turns=25)
@@ -31,6 +31,8 @@ def folder(tmp_path_factory) -> Path:
             line = json.loads(raw)
             lines.append(json.dumps(line if seed == 3 else {**line, "ts": at}))
         (place / f"{seed}.jsonl").write_text("\n".join(lines))
+    (place / "unanswered.jsonl").write_text('{"role": "user", "content": "Is anybody there?"}\n')
+    (place / "notes.md").write_text("# Notes\n")
     return place
 
 
@@ -43,12 +45,16 @@ def run(*args: object, columns: int = 120) -> Result:
 def test_a_table_has_a_line_for_each_policy_and_fits_the_terminal(folder, columns):
     done = run(folder, *FAST, columns=columns)
     assert done.exit_code == 0, done.output
-    assert "2 sessions" in done.stdout
-    assert "1 left out: its answers have no times" in done.stdout
+    assert "3 sessions" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "1 session without times: played with 20 seconds between calls" in said
+    assert "1 of 4 sessions left out (25%)" in said
+    assert "unanswered.jsonl unanswered: no call in it has an answer" in said
+    assert "notes.md: no recording in a format that is known" in said
     for policy in ("rent-or-buy", "claude-code ~", "hermes-runway ~", "never", "optimum"):
         assert any(line.startswith(policy) for line in done.stdout.splitlines())
     assert max(map(len, done.stdout.splitlines())) <= columns
-    assert "…" not in done.stdout
+    assert "…" not in done.stdout.partition(" left out")[0], "only paths are shortened"
 
 
 def test_the_json_has_what_is_promised(folder, tmp_path):
@@ -58,7 +64,7 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
     )
     assert done.exit_code == 0, done.output
     told = json.loads(file.read_text())
-    assert set(told) == {"policies", "sessions"}
+    assert set(told) == {"policies", "sessions", "skipped", "unread"}
     assert list(told["policies"]) == ["rent-or-buy", "never", "optimum"]
     ours = told["policies"]["rent-or-buy"]
     assert set(ours["cost_over_optimum"]) == {"mean", "p95", "max"}
@@ -75,8 +81,12 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
         "earliest_changed",
         "prunes_per_summary",
     }
-    assert len(told["sessions"]) == 3
+    assert len(told["sessions"]) == 4
     assert sum("skipped" in session for session in told["sessions"]) == 1
+    assert [session["assumed"] for session in told["sessions"]] == [[], [], ["times"], []]
+    assert (told["skipped"]["sessions"], told["skipped"]["of_sessions"]) == (1, 4)
+    assert told["skipped"]["each"][0]["path"].endswith("unanswered.jsonl")
+    assert [Path(each["path"]).name for each in told["unread"]] == ["notes.md"]
 
 
 def test_json_alone_is_printed_for_programs(folder):
@@ -94,7 +104,7 @@ def test_a_page_is_written_for_a_browser(folder, tmp_path):
 def test_a_run_folder_is_filled_and_used(folder, tmp_path):
     args = (folder, "--policies", "never", *FAST, "--json", "-", "--run", tmp_path / "run")
     first, again = run(*args), run(*args)
-    assert len(list((tmp_path / "run").glob("*.result"))) == 3
+    assert len(list((tmp_path / "run").glob("*.result"))) == 4
     assert first.stdout == again.stdout
 
 
@@ -201,7 +211,8 @@ def test_what_cannot_be_replayed_is_refused_in_one_sentence(tmp_path, monkeypatc
     assert why in str(done.exception)
 
 
-def test_sessions_without_a_model_ask_for_one(folder):
-    done = run(folder / "1.jsonl", "--workers", 1)
-    assert done.exit_code == 1
-    assert "no model is recorded" in str(done.exception)
+def test_a_session_without_a_model_is_charged_as_one_that_is_named(folder):
+    done = run(folder / "1.jsonl", "--workers", 1, "--full", "none")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "1 session without a model whose prices are known: charged as claude-opus-5-5" in said

@@ -55,6 +55,6 @@ class ClaudeLines:
         self.last = uuid
         return self
 
-    def write(self, path: Path):
+    def write(self, path: Path) -> Path:
         path.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         return path

@@ -112,7 +112,7 @@ def audit_of(count: int = 30, *, names: dict[int, str] | None = None) -> Audit:
     sessions = tuple(
         audited(number, name=(names or {}).get(number, ""), day=number) for number in range(1, count + 1)
     )
-    return report_of([AuditedFile(path="/recorded", sessions=sessions, copied=2)])
+    return report_of([AuditedFile(path="/recorded", sessions=sessions, repeated=2)])
 
 
 def played(

@@ -78,7 +78,8 @@ def test_claude_code_agrees_with_the_index_but_for_answers_that_no_model_gave():
         synthetic = sum(
             said.kind == "synthetic" and said.message.role == "assistant" for said in one.messages
         )
-        assert len(usages(one)) + synthetic == index[name]["calls"]
+        # The index counts such answers for the older sources, and for git-sync it does not.
+        assert index[name]["calls"] - len(usages(one)) in (0, synthetic)
         assert len(one.compactions) == index[name]["compactions"]
         assert max(usage.prompt for usage in usages(one)) == index[name]["max_context"]
 

@@ -192,7 +192,7 @@ def test_what_the_harness_says_has_a_kind(read):
         "synthetic",
         "",
     ]
-    assert session.messages[1].message.text == "a reminder"
+    assert session.messages[1].message.text == "<system-reminder>\na reminder\n</system-reminder>"
     assert session.messages[2].message.text == "also this"
     assert [said.call is not None for said in session.messages] == [False] * 5 + [True]
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.errors import BadInput
-from lowwater.replay.running.script import script_of
+from lowwater.replay.running.script import PAUSE, script_of
 from lowwater.values.message import Message
 from lowwater.values.parts import Text
 from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
@@ -72,15 +72,23 @@ def test_the_time_of_the_request_counts_where_it_is_recorded():
     assert script.exchanges[0].at == 3.0
 
 
+def test_what_cannot_be_played_says_why():
+    with pytest.raises(BadInput, match="no call"):
+        script_of(recorded(said("user", "one")))
+
+
 @pytest.mark.parametrize(
-    ("messages", "why"),
+    ("times", "played"),
     [
-        pytest.param((said("user", "one"),), "no call", id="no answer"),
-        pytest.param(
-            (said("user", "one"), replace(said("assistant", "two"), at=None)), "no times", id="no times"
-        ),
+        pytest.param((None, None), (0.0, PAUSE), id="none recorded"),
+        pytest.param((None, 100.0), (100.0 - PAUSE, 100.0), id="the second recorded"),
+        pytest.param((100.0, None), (100.0, 100.0 + PAUSE), id="the first recorded"),
     ],
 )
-def test_what_cannot_be_played_says_why(messages, why):
-    with pytest.raises(BadInput, match=why):
-        script_of(recorded(*messages))
+def test_a_call_without_a_time_comes_a_pause_after_the_one_before(times, played):
+    messages = [
+        each for at in times for each in (said("user", "one"), replace(said("assistant", "two"), at=at))
+    ]
+    script = script_of(recorded(*messages))
+    assert tuple(exchange.at for exchange in script.exchanges) == played
+    assert script.lacks_times

@@ -10,8 +10,9 @@ from lowwater.replay.recorded import shown_window
 from lowwater.replay.running.arms import NEUTRAL, PESSIMISTIC, Arm
 from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.session import FULL, NAMES, Options, Task, replay_session
-from lowwater.replay.running.sheets import SHEETS, model_named, other_beside, sheet_of
-from lowwater.values.recording import NativeCompaction, Recording
+from lowwater.replay.running.sheets import ASSUMED, SHEETS, model_named, other_beside, sheet_of
+from lowwater.values.message import Message
+from lowwater.values.recording import NativeCompaction, RecordedMessage, Recording
 from tests.replay.replayed import recording
 
 POLICIES = ("rent-or-buy", "never", "hermes-classic", "claude-code", "optimum")
@@ -154,19 +155,29 @@ def test_the_engine_is_billed_in_full_for_calls_that_find_nothing_by_surprise():
     assert sum(unkind.cost) > sum(kind.cost)
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        pytest.param({"model": ""}, "no model is recorded", id="no model"),
-        pytest.param({"model": "home-made-1"}, "no price is known", id="no price"),
-        pytest.param({"messages": ()}, "no call", id="nothing in it"),
-    ],
-)
-def test_a_session_that_cannot_be_replayed_says_why(change, why):
-    task = Task(recording=replace(recording(turns=3), **change), options=Options())
-    result = replay_session(task)
-    assert why in result.skipped
+def test_a_session_that_cannot_be_replayed_says_why():
+    result = replay_session(Task(recording=replace(recording(turns=3), messages=()), options=Options()))
+    assert "no call" in result.skipped
     assert result.outcomes == ()
+
+
+@pytest.mark.parametrize("model", ["", "home-made-1"])
+def test_a_session_without_a_priced_model_is_played_and_says_so(model):
+    task = Task(recording=replace(recording(turns=3), model=model), options=Options(arms=(NEUTRAL,)))
+    result = replay_session(task)
+    assert (result.skipped, result.model, result.assumed) == ("", ASSUMED, ("model",))
+    assert any(outcome.kind == "full" for outcome in result.outcomes)
+
+
+def test_a_message_without_content_stops_nothing():
+    """Claude Code 2.1 writes attachments of hooks that said nothing."""
+    whole = recording(turns=3)
+    nothing = RecordedMessage(message=Message(role="user", parts=()), at=whole.messages[0].at)
+    messages = (nothing, *whole.messages, replace(nothing, message=Message(role="assistant", parts=())))
+    options = Options(arms=(NEUTRAL,))
+    result = replay_session(Task(recording=replace(whole, messages=messages), options=options))
+    assert result.skipped == ""
+    assert result.outcomes == replay_session(Task(recording=whole, options=options)).outcomes
 
 
 def test_another_model_can_be_asked_for():

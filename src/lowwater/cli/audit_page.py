@@ -177,7 +177,9 @@ def _remarks(report: Report) -> Iterator[Text]:
             f"{off.p90_error:.0%} (nine of ten), from its sizes and times."
         )
     if report.copied:
-        told.append(f"{counted(report.copied, 'call')} that resumed sessions repeat are counted once.")
+        told.append(
+            f"{counted(report.copied, 'call')} that forks and resumed sessions repeat are counted once."
+        )
     if report.broken:
         where = (
             f", the first at {from_the_end(printable(report.broken_at[0]), 60)}" if report.broken_at else ""

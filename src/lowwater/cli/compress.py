@@ -6,17 +6,19 @@ from typing import Annotated
 
 import msgspec
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.conversations import ASSUMED_MODEL, open_conversation, open_session
+from lowwater.cli.conversations import ASSUMED_MODEL, OpenedFile, open_file, open_session
 from lowwater.cli.settings_flags import with_settings
 from lowwater.decide.explain import rejection
 from lowwater.errors import BadInput, UnreadableFile
+from lowwater.values.conversation import Conversation
 from lowwater.values.events import Compaction
-from lowwater.values.settings import Resolved
+from lowwater.values.settings import Resolved, Settings
 from lowwater.wire.conversation import encode_conversation
 
 
@@ -57,19 +59,12 @@ def compress(
         raise BadInput(
             f"--out names {out}, which is what is read: its originals would be lost; name another file"
         )
-    conversation = open_conversation(file, format)
-    session = open_session(conversation, model=model, policy="", settings=settings.settings)
-    if when_due:
-        session.prepare()
-        event = session.last_compaction()
-        why = session.explain()
-    else:
-        event = session.compress(focus or None)
-        why = session.explain()
-    messages = session.prepare().messages if event else conversation.messages
-    result = encode_conversation(replace(conversation, messages=tuple(messages)))
+    opened = open_file(file, format)
+    conversation = opened.conversation
+    done = compressed(conversation, model=model, settings=settings.settings, focus=focus, when_due=when_due)
+    event, why, result = done.event, done.why, done.result
     if json:
-        typer.echo(_as_json(event, why, result, conversation.shape))
+        typer.echo(_as_json(event, why, result, opened))
         return
     _deliver(result, out)
     console = Console(highlight=False, stderr=not sys.stdout.isatty() and not out)
@@ -78,12 +73,40 @@ def compress(
         for each in event.rejected:
             console.print(Text(rejection(each), style="yellow"), width=min(console.width, 100))
         console.print(changes(event))
+    for note in opened.notes():
+        console.print(Text(note, style="yellow"), width=min(console.width, 100))
     if not model and not conversation.model:
         console.print(Text(ASSUMED_MODEL, style="bright_black"))
     if not out and sys.stdout.isatty():
         console.print(
             Text("Nothing was written: name a file with --out, or pipe the output.", style="bright_black")
         )
+
+
+class Compressed(Struct, frozen=True, kw_only=True):
+    """A conversation once it was compacted."""
+
+    event: Compaction | None
+    """What was done; None if nothing was."""
+    why: str
+    result: bytes
+    """In the shape it came in."""
+
+
+def compressed(
+    conversation: Conversation, *, model: str, settings: Settings, focus: str = "", when_due: bool = False
+) -> Compressed:
+    """Return a conversation compacted, in any case or only if its policy says that it is due."""
+    session = open_session(conversation, model=model, policy="", settings=settings)
+    if when_due:
+        session.prepare()
+        event = session.last_compaction()
+    else:
+        event = session.compress(focus or None)
+    why = session.explain()
+    messages = session.prepare().messages if event else conversation.messages
+    result = encode_conversation(replace(conversation, messages=tuple(messages)))
+    return Compressed(event=event, why=why, result=result)
 
 
 def changes(event: Compaction) -> Table:
@@ -114,7 +137,8 @@ def _deliver(result: bytes, out: str) -> None:
         sys.stdout.buffer.flush()
 
 
-def _as_json(event: Compaction | None, why: str, result: bytes, shape: str) -> str:
+def _as_json(event: Compaction | None, why: str, result: bytes, opened: OpenedFile) -> str:
+    shape = opened.conversation.shape
     compacted: object = msgspec.Raw(result)
     if shape == "lines":
         compacted = [msgspec.Raw(line) for line in result.splitlines()]
@@ -125,5 +149,5 @@ def _as_json(event: Compaction | None, why: str, result: bytes, shape: str) -> s
         "reclaimed": event.reclaimed if event else 0,
         "shape": shape,
         "conversation": compacted,
-    }
+    } | opened.told()
     return msgspec.json.encode(said).decode()

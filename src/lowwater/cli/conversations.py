@@ -1,15 +1,20 @@
 """Opening a conversation file as a session, for the commands that work on one."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
+from lowwater.cli.audit_words import from_the_end
+from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.errors import BadInput, UnknownFormat
 from lowwater.load.files import read_file
 from lowwater.replay.importing.importing import recordings
+from lowwater.replay.importing.playable import is_empty
 from lowwater.values.conversation import Conversation
+from lowwater.values.counted import counted
 from lowwater.values.message import Format
-from lowwater.values.recording import Recording
+from lowwater.values.recording import BrokenLine, Recording
 from lowwater.values.settings import Settings
 from lowwater.wire.conversation import decode_conversation
 from lowwater.wiring.library import Lowwater
@@ -26,7 +31,32 @@ DEFAULT_MODEL = "claude-opus-5-5"
 ASSUMED_MODEL = f"The file names no model: {DEFAULT_MODEL} is assumed, --model names another."
 
 
-def open_conversation(file: str, format: str) -> Conversation:
+class OpenedFile(Struct, frozen=True, kw_only=True):
+    """What a file holds for the commands that work on one conversation."""
+
+    conversation: Conversation
+    session: str = ""
+    """The session of an agent's log that it is; empty for a plain conversation."""
+    sessions: int = 1
+    """How many the file holds: the longest is opened."""
+    left_out: tuple[BrokenLine, ...] = ()
+    """What of the file could not be used."""
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader should know: which session it is, and what was left out."""
+        if self.sessions > 1:
+            yield f"The longest of {self.sessions:,} sessions in the file: {on_one_line(self.session, 60)}."
+        if self.left_out:
+            first = self.left_out[0]
+            where = f"{from_the_end(printable(first.place), 60)} ({on_one_line(first.why, 80)})"
+            yield f"{counted(len(self.left_out), 'line')} left out, the first at {where}."
+
+    def told(self) -> dict[str, object]:
+        """Return the same for programs."""
+        return {"session": self.session, "sessions": self.sessions, "left_out": self.left_out}
+
+
+def open_file(file: str, format: str) -> OpenedFile:
     """Return the conversation in a file, or raise a BadInput that says what to change.
 
     The log of an agent is read as well: what its longest session held, without what its own compactions left.
@@ -34,12 +64,19 @@ def open_conversation(file: str, format: str) -> Conversation:
     if format not in FORMATS:
         raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai, responses or anthropic")
     try:
-        return decode_conversation(read_file(file), FORMATS[format])
+        return OpenedFile(conversation=decode_conversation(read_file(file), FORMATS[format]))
     except BadInput as error:
-        recorded = recorded_in(file, whole=not isinstance(error, UnknownFormat))
-        if not recorded:
+        found = _recordings_in(file, whole=not isinstance(error, UnknownFormat))
+        opened = [conversation_of(each) for each in found]
+        if not any(each.messages for each in opened):
             raise
-        return max(recorded, key=lambda each: len(each.messages))
+        longest = max(range(len(found)), key=lambda at: len(opened[at].messages))
+        return OpenedFile(
+            conversation=opened[longest],
+            session=found[longest].id,
+            sessions=len(found),
+            left_out=found[longest].broken,
+        )
 
 
 def recorded_in(file: str, *, whole: bool = False) -> list[Conversation]:
@@ -47,14 +84,23 @@ def recorded_in(file: str, *, whole: bool = False) -> list[Conversation]:
 
     `whole` takes none of which a part cannot be read: what looks like a conversation with a mistake in it is one.
     """
+    return [conversation_of(each) for each in _recordings_in(file, whole=whole)]
+
+
+def _recordings_in(file: str, *, whole: bool) -> list[Recording]:
     if file == "-":
         return []
     found = [each for each in recordings([Path(file)]) if each.messages]
-    return [] if whole and any(each.broken for each in found) else [_as_conversation(each) for each in found]
+    return [] if whole and any(each.broken for each in found) else found
 
 
-def _as_conversation(recording: Recording) -> Conversation:
-    messages = tuple(each.message for each in recording.messages if each.kind != "compact_summary")
+def conversation_of(recording: Recording) -> Conversation:
+    """Return what a recorded session held, without what its own compactions left."""
+    messages = tuple(
+        each.message
+        for each in recording.messages
+        if each.kind != "compact_summary" and not is_empty(each.message)
+    )
     formats = [message.wire.format for message in messages if message.wire is not None]
     return Conversation(
         shape="lines",

@@ -1,20 +1,22 @@
 """`lowwater explain`: what a policy would do with a conversation, and why."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.conversations import ASSUMED_MODEL, open_conversation, open_session
+from lowwater.cli.conversations import ASSUMED_MODEL, open_file, open_session
 from lowwater.cli.printing import fitted_block
 from lowwater.cli.settings_flags import with_settings
 from lowwater.decide.explain import sentence
 from lowwater.decide.policies import POLICIES
+from lowwater.values.conversation import Conversation
 from lowwater.values.decision import Compact
-from lowwater.values.settings import Resolved
+from lowwater.values.settings import Resolved, Settings
 from lowwater.wiring.status import Status
 
 
@@ -41,28 +43,23 @@ def explain(
     lowwater explain session.jsonl
     lowwater explain request.json --model claude-opus-5-5 --policy guarded
     """
-    conversation = open_conversation(file, format)
-    chosen = settings.settings.compression.policy
-    before = open_session(conversation, model=model, policy=chosen, settings=settings.settings).status()
-    verdicts: list[tuple[str, str, str]] = []
-    steps = ""
-    for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
-        session = open_session(conversation, model=model, policy=policy, settings=settings.settings)
-        decision = session.deliberate()
-        verdict = "compact" if isinstance(decision, Compact) else "keep"
-        verdicts.append((policy, verdict, sentence(decision.because)))
-        if policy == chosen:
-            steps = session.explain()
+    opened = open_file(file, format)
+    conversation = opened.conversation
+    found = explained(conversation, model=model, settings=settings.settings)
     if json:
         said = {
-            "status": before,
-            "policy": chosen,
-            "explanation": steps,
-            "policies": {name: {"decision": verdict, "because": why} for name, verdict, why in verdicts},
-        }
+            "status": found.before,
+            "policy": found.policy,
+            "explanation": found.steps,
+            "policies": {
+                each.policy: {"decision": each.decision, "because": each.why} for each in found.verdicts
+            },
+        } | opened.told()
         typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
     else:
-        _print(before, chosen, steps, [verdict for verdict in verdicts if verdict[0] != chosen])
+        _print(found)
+        for note in opened.notes():
+            Console(highlight=False).print(Text(f"\n{note}", style="yellow"))
         if not model and not conversation.model:
             Console(highlight=False).print(Text(f"\n{ASSUMED_MODEL}", style="bright_black"))
 
@@ -73,7 +70,46 @@ def _sizes(status: Status) -> str:
     return f"{status.acts_at} {status.threshold:,}{wall}"
 
 
-def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str, str]]) -> None:
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What one policy would do."""
+
+    policy: str
+    decision: Literal["compact", "keep"]
+    why: str
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """What would be done with a conversation: by the policy that is set, step by step, and by each in a line."""
+
+    before: Status
+    policy: str
+    steps: str
+    verdicts: tuple[Verdict, ...]
+
+
+def explained(conversation: Conversation, *, model: str, settings: Settings) -> Explained:
+    """Return what every policy would do with a conversation before the next call."""
+    chosen = settings.compression.policy
+    before = open_session(conversation, model=model, policy=chosen, settings=settings).status()
+    verdicts: list[Verdict] = []
+    steps = ""
+    for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
+        session = open_session(conversation, model=model, policy=policy, settings=settings)
+        decision = session.deliberate()
+        verdicts.append(
+            Verdict(
+                policy=policy,
+                decision="compact" if isinstance(decision, Compact) else "keep",
+                why=sentence(decision.because),
+            )
+        )
+        if policy == chosen:
+            steps = session.explain()
+    return Explained(before=before, policy=chosen, steps=steps, verdicts=tuple(verdicts))
+
+
+def _print(found: Explained) -> None:
+    before, chosen = found.before, found.policy
     console = Console(highlight=False)
     width = min(console.width, 100)
     console.print(
@@ -81,12 +117,14 @@ def _print(before: Status, chosen: str, steps: str, others: list[tuple[str, str,
         + Text(f" on {before.model}: {_sizes(before)}, context {before.context:,}\n")
     )
     console.print(Text(chosen, style="bold cyan"))
-    console.print(Text(steps), width=width)
+    console.print(Text(found.steps), width=width)
     console.print(Text("\nother policies", style="bold"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False, width=width)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(style="bright_black")
-    for name, verdict, why in others:
-        table.add_row(name, Text(verdict, style="yellow" if verdict == "compact" else "green"), why)
+    for each in found.verdicts:
+        if each.policy != chosen:
+            style = "yellow" if each.decision == "compact" else "green"
+            table.add_row(each.policy, Text(each.decision, style=style), each.why)
     console.print(fitted_block(table, width))

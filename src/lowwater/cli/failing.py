@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from lowwater.errors import LowwaterError
+from lowwater.errors import LowwaterError, defect
 
 OK = 0
 FAILED = 1
@@ -82,6 +82,5 @@ def _forget_stdout() -> None:
 def _defect(error: Exception) -> int:
     if os.environ.get("LOWWATER_DEBUG"):
         traceback.print_exception(error)
-    what = f"{type(error).__name__}: {error}"[:300]
-    say(f"a defect in Lowwater ({what}); please report it with the traceback that LOWWATER_DEBUG=1 shows")
+    say(f"{defect(error)}; please report it with the traceback that LOWWATER_DEBUG=1 shows")
     return DEFECT

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.account.contents import Contents, contents
-from lowwater.cli.conversations import open_conversation
+from lowwater.cli.conversations import OpenedFile, open_file
 from lowwater.cli.fill import draw
 from lowwater.cli.printing import fitted_block
 from lowwater.count.parts import count_parts
@@ -42,18 +42,19 @@ def inspect(
     lowwater inspect request.json --model claude-opus-5-5
     curl … | lowwater inspect - --json
     """
-    conversation = open_conversation(file, format)
+    opened = open_file(file, format)
+    conversation = opened.conversation
     found = load_registry().find(model or conversation.model or "unknown")
     tokenizer = counter_for(model or conversation.model)
     filled = fill_of(conversation, tokenizer)
     if json:
-        typer.echo(_as_json(conversation, filled, found, tokenizer))
+        typer.echo(_as_json(opened, filled, found, tokenizer))
     else:
         show(
             filled,
             title=_title(conversation, filled, found),
             context=found.context_length,
-            notes=found.assumptions,
+            notes=(*found.assumptions, *opened.notes()),
         )
 
 
@@ -87,7 +88,8 @@ def _title(conversation: Conversation, filled: Contents, model: Model) -> str:
     )
 
 
-def _as_json(conversation: Conversation, filled: Contents, model: Model, tokenizer: Tokenizer) -> str:
+def _as_json(opened: OpenedFile, filled: Contents, model: Model, tokenizer: Tokenizer) -> str:
+    conversation = opened.conversation
     said = {
         "format": conversation.format,
         "shape": conversation.shape,
@@ -96,5 +98,5 @@ def _as_json(conversation: Conversation, filled: Contents, model: Model, tokeniz
         "assumptions": model.assumptions,
         "vocabulary": tokenizer.vocabulary,
         "contents": filled,
-    }
+    } | opened.told()
     return msgspec.json.format(msgspec.json.encode(said), indent=2).decode()

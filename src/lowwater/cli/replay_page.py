@@ -7,17 +7,22 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.kept_words import figure
+from lowwater.cli.audit_words import from_the_end
+from lowwater.cli.kept_words import amount, figure, on_one_line, printable, share
 from lowwater.cli.model_words import short
 from lowwater.replay.running.figures import Figures
 from lowwater.replay.running.on_course import OPTIMUM
-from lowwater.replay.running.report import PolicyReport, Report
+from lowwater.replay.running.report import PolicyReport, Report, recorded_of
 from lowwater.replay.running.results import MATTERS, Kind, SessionResult
+from lowwater.replay.running.script import PAUSE
 from lowwater.replay.running.session import MOST_CALLS
+from lowwater.replay.running.sheets import ASSUMED
+from lowwater.values.counted import counted
 
 _KINDS: tuple[Kind, ...] = ("course", "full")
 _OURS = "rent-or-buy"
 _WIDE = 100
+_SHOWN, _SHOWN_UNREAD = 10, 3
 
 
 class _Line(Struct, frozen=True, kw_only=True):
@@ -165,10 +170,39 @@ def _notes(report: Report) -> Iterator[Text]:
     if cut:
         said.append(f"of {cut:,} very long sessions only the first {MOST_CALLS:,} calls were replayed")
     yield Text("\n" + "\n".join(said), style="bright_black")
-    yield from _left_out(report.sessions)
+    yield from _assumed(report.replayed)
+    yield from _left_out(report)
 
 
-def _left_out(sessions: Sequence[SessionResult]) -> Iterator[Text]:
-    reasons = Counter(each.skipped for each in sessions if each.skipped)
-    for reason, count in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])):
-        yield Text(f"{count:,} left out: {reason}", style="bright_black")
+def _assumed(sessions: Sequence[SessionResult]) -> Iterator[Text]:
+    """Yield what was made up because recordings do not tell it."""
+    without = Counter(what for each in sessions for what in each.assumed)
+    if without["times"]:
+        said = f"{counted(without['times'], 'session')} without times: played with {PAUSE:.0f} seconds between calls"
+        yield Text(said, style="bright_black")
+    if without["model"]:
+        said = f"{counted(without['model'], 'session')} without a model whose prices are known: charged as {ASSUMED}, --model names another"
+        yield Text(said, style="bright_black")
+
+
+def _left_out(report: Report) -> Iterator[Text]:
+    """Yield how much was left out, and each session and file with the reason."""
+    left, every = report.left_out, report.sessions
+    if left:
+        dollars, of = recorded_of(left), recorded_of(every)
+        spent = f", {amount(dollars)} of the {amount(of)} they cost ({share(dollars / of)})" if of else ""
+        yield Text(
+            f"{len(left):,} of {counted(len(every), 'session')} left out ({share(len(left) / len(every))}){spent}:",
+            style="yellow",
+        )
+        for each in left[:_SHOWN]:
+            name = f"{from_the_end(printable(each.path), 60)} {on_one_line(each.id, 13)}"
+            yield Text(f"  {name}: {on_one_line(each.skipped, 120)}", style="bright_black")
+        if len(left) > _SHOWN:
+            yield Text(f"  and {len(left) - _SHOWN:,} more: --json has them all", style="bright_black")
+    if report.unread:
+        said = f"{counted(len(report.unread), 'file')} without a session or not read to the end:"
+        yield Text(said, style="bright_black")
+        for one in report.unread[:_SHOWN_UNREAD]:
+            told = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
+            yield Text(told, style="bright_black")

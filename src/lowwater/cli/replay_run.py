@@ -17,7 +17,7 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.replay_page import page
 from lowwater.errors import BadInput, BadSetting
-from lowwater.replay.importing.importing import Progress, recordings
+from lowwater.replay.importing.importing import Progress, Skipped, recordings
 from lowwater.replay.pages.replay import replay_page
 from lowwater.replay.pages.timelines import Timelines
 from lowwater.replay.running.arms import ARMS, NEUTRAL
@@ -59,12 +59,13 @@ def replay_all(wanted: Wanted) -> None:
             raise BadInput(f"{on_one_line(str(path), 200)} is not there")
     options, engine = options_for(wanted), engine_for(wanted)
     gathering, timelines = Gathering(), Timelines()
+    unread: list[Skipped] = []
     with _tables(wanted.parquet) as tables:
         takers = (gathering.add, timelines.add, *([tables.add] if tables else ()))
-        interrupted = _play(wanted, options, engine, takers)
-        report = gathering.report(options.policies)
+        interrupted = _play(wanted, options, engine, takers, unread.append)
+        report = gathering.report(options.policies, unread=unread)
         if not report.replayed and not interrupted:
-            raise BadInput(_nothing(report.sessions))
+            raise BadInput(_nothing(report))
         if tables is not None:
             tables.write()
             say(f"wrote tables to {on_one_line(str(wanted.parquet), 200)}")
@@ -136,12 +137,18 @@ def _tables(place: Path | None) -> AbstractContextManager[ParquetFolder | None]:
     return nullcontext() if place is None else ParquetFolder(place)
 
 
-def _play(wanted: Wanted, options: Options, engine: Engine, takers: Sequence[_Taker]) -> bool:
+def _play(
+    wanted: Wanted,
+    options: Options,
+    engine: Engine,
+    takers: Sequence[_Taker],
+    on_skipped: Callable[[Skipped], None],
+) -> bool:
     """Give each result to everyone who takes it, and return whether somebody interrupted that."""
     with noting_interrupts() as pressed:
         try:
             with _progress() as shown:
-                for result in _results(wanted, options, engine, shown):
+                for result in _results(wanted, options, engine, shown, on_skipped):
                     for take in takers:
                         take(result)
                     shown.finished()
@@ -158,9 +165,15 @@ def _play(wanted: Wanted, options: Options, engine: Engine, takers: Sequence[_Ta
     return bool(pressed)
 
 
-def _results(wanted: Wanted, options: Options, engine: Engine, shown: _Shown) -> Iterator[SessionResult]:
+def _results(
+    wanted: Wanted,
+    options: Options,
+    engine: Engine,
+    shown: _Shown,
+    on_skipped: Callable[[Skipped], None],
+) -> Iterator[SessionResult]:
     return replay(
-        recordings(wanted.paths, on_progress=shown.read),
+        recordings(wanted.paths, on_progress=shown.read, on_skipped=on_skipped),
         options,
         engine=engine,
         folder=RunFolder(wanted.run) if wanted.run else None,
@@ -184,8 +197,11 @@ def _write(place: Path, data: bytes) -> None:
     say(f"wrote {on_one_line(str(place), 200)}")
 
 
-def _nothing(sessions: Sequence[SessionResult]) -> str:
+def _nothing(report: Report) -> str:
+    sessions = report.sessions
     if not sessions:
-        return "no recorded session was found there"
+        why = f": {on_one_line(report.unread[0].path, 200)} ({report.unread[0].why})" if report.unread else ""
+        return f"no recorded session was found there{why}"
     first = sessions[0]
-    return f"none of {len(sessions):,} sessions can be replayed; {on_one_line(first.id, 60)}: {first.skipped}"
+    where = f"{on_one_line(first.id, 60)} in {on_one_line(first.path, 200)}"
+    return f"none of {len(sessions):,} sessions can be replayed; {where}: {first.skipped}"

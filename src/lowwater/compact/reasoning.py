@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from lowwater.compact.making import Making, edit, edit_if_smaller
 from lowwater.compact.offer import offer
-from lowwater.compact.users import newest_user
+from lowwater.compact.users import turn_start
 from lowwater.compact.weights import weight
 from lowwater.compact.zones import Zones
 from lowwater.values.entries import Edit
@@ -23,7 +23,7 @@ LEFT_OUT = "[thinking left out]"
 
 def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
     """Offer the thinking in the middle, but for what the running turn needs."""
-    asked = newest_user(items)
+    asked = turn_start(items)
     opening = next(
         (
             at

@@ -3,6 +3,7 @@
 Written apart from the code that it checks: nothing here asks a mechanism or a stage what it thinks.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -24,6 +25,11 @@ REPEAT = "repeat"
 """The newest user message is shown again after an undo, and nothing else changes."""
 AT_THE_WALL = frozenset({"shorten", "summarize_all", "squeeze"})
 """Mechanisms that may reach into head and tail: there only what the users said, and the system prompt, stays as it is."""
+
+_LIKE_A_HARNESS = re.compile(
+    r"\s*(?:[<\[]|# AGENTS\.md|Caveat: |Base directory for |This (?:session|is the Gemini)|Continue the conversation|"
+    r"Your task is to create|Operation stopped|Called the |The user d|\w+(?::\S+)? hook )"
+)
 
 
 class Protected(Struct, frozen=True, kw_only=True):
@@ -170,10 +176,17 @@ def check_nothing_lost(ledger: Ledger) -> None:
 
 
 def check_newest_user(ledger: Ledger) -> None:
-    """The newest user message stands word for word, right behind a summary of what came after it (invariant 5)."""
+    """The newest user message stands word for word, right behind a summary of what came after it (invariant 5).
+
+    What a harness may have written in the user's role can be gone; the newest message that it did not write is then there.
+    """
     items = list(ledger.view.items)
     numbers = sorted((number for item in items for number in _numbers(item)), reverse=True)
-    newest = next((number for number in numbers if _speaks(ledger.message(number))), None)
+    there = {item.number for item in items if not isinstance(item, Summary)}
+    speaking = [number for number in numbers if _speaks(ledger.message(number))]
+    newest = next(
+        (each for each in speaking if each in there or not _may_be_a_harness(ledger.message(each))), None
+    )
     if newest is None:
         return
     mine = [item for item in items if not isinstance(item, Summary) and item.number == newest]
@@ -273,6 +286,15 @@ def _keeps_words(old: Message, new: Message) -> bool:
     """Return whether all texts of a message are still there, in order; lines that stand for pictures may be between them."""
     shown = iter([part.text for part in new.parts if isinstance(part, Text)])
     return old.role == new.role and all(part.text in shown for part in old.parts if isinstance(part, Text))
+
+
+def _may_be_a_harness(message: Message) -> bool:
+    """Tell whether all texts begin like what a harness writes in the user's role: such a message need not stay."""
+    said = _said(message)
+    return all(
+        isinstance(part, Text) and (not part.text.strip() or _LIKE_A_HARNESS.match(part.text))
+        for part in said
+    )
 
 
 def _said(message: Message) -> list[AnyPart]:

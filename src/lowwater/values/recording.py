@@ -21,6 +21,10 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     """Whether all of it was billed at the model's list price; False if another tier is recorded."""
     asked_at: float | None = None
     """When the request was sent, where that is recorded; else the answer's time is all there is."""
+    id: str = ""
+    """The same in every copy of the call, whatever file and time it is told at; empty if nothing tells copies by."""
+    made_by: str = ""
+    """The session that made the call, where this one only repeats it; empty for its own calls."""
 
 
 class RecordedMessage(Struct, frozen=True, kw_only=True):

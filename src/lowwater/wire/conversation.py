@@ -15,7 +15,7 @@ from lowwater.wire.formats import (
     split_messages,
 )
 from lowwater.wire.openai_responses.items import is_known
-from lowwater.wire.reading import read_fields, read_json, write_array
+from lowwater.wire.reading import read_fields, read_json, without_line_breaks, write_array
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -51,7 +51,7 @@ def encode_conversation(conversation: Conversation) -> bytes:
             return write_array(messages)
         case "lines":
             lines = [conversation.around, *messages] if conversation.around else messages
-            return b"".join(line + b"\n" for line in lines)
+            return b"".join(without_line_breaks(line) + b"\n" for line in lines)
         case "request":
             return encode_request(_request(conversation))
 

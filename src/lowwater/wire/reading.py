@@ -99,6 +99,11 @@ def write_array(items: list[bytes]) -> bytes:
     return msgspec.json.encode([Raw(item) for item in items])
 
 
+def without_line_breaks(value: bytes) -> bytes:
+    """Return JSON on one line: as it was written, unless it was written on several."""
+    return msgspec.json.format(value, indent=-1) if b"\n" in value or b"\r" in value else value
+
+
 def read_fields(data: bytes) -> dict[str, bytes]:
     """Return the fields of a JSON object, each as the bytes it was written in."""
     return {key: bytes(value) for key, value in read_json(data, dict[str, Raw]).items()}

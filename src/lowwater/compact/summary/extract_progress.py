@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from lowwater.compact.summary.asking import asks_back, constraints_in, is_brief, is_question
-from lowwater.compact.summary.hygiene import said
+from lowwater.compact.summary.hygiene import own_words
 from lowwater.compact.summary.notes import Note, Room, carried, uncited
 from lowwater.compact.summary.phrases import clip, one_line
 from lowwater.compact.summary.story import Episode, Story
@@ -68,7 +68,7 @@ def progress_notes(
             worth = 2 + at / len(episodes)
             yield from _finished(episode, question, spoken, room, worth=worth, among=asked)
         question = asks_back(episode.reply.text) if episode.reply else ""
-    if question and (newest_user is None or said(newest_user.text) == episodes[-1].ask):
+    if question and (newest_user is None or own_words(newest_user) == episodes[-1].ask):
         yield Note(section=Section.PENDING, text=AWAITS + quoted(question, 300), worth=8)
 
 
@@ -88,7 +88,7 @@ def _continued(episodes: Sequence[Episode], previous: Outline) -> tuple[Episode,
 def _unfinished(
     episode: Episode, newest_user: Message | None, spoken: Sequence[Sequence[Told]], room: Room
 ) -> Iterator[Note]:
-    ask = episode.ask or (said(newest_user.text) if newest_user else "")
+    ask = episode.ask or (own_words(newest_user) if newest_user else "")
     if not (episode.steps or episode.statements):
         if ask:
             limit = room.limit(ask, share=0.05, among=1, most=_LONGEST_GOAL)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from lowwater.compact.summary.hygiene import said
+from lowwater.compact.summary.hygiene import own_words, said
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
 from lowwater.values.summaries import SummaryRequest
@@ -107,14 +107,13 @@ def story_of(request: SummaryRequest) -> Story:
     for number, message in zip(numbers, request.messages, strict=True):
         if message.role not in {"user", "assistant"}:
             continue
-        text = said(_text(message.parts))
         if message.role == "user":
-            if text:
+            if text := own_words(message):
                 now = _Open(number, text)
                 episodes.append(now)
             continue
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        if text:
+        if text := said(_text(message.parts)):
             now.statements.append(Statement(number=number, text=text, closes=not calls))
         steps = [reader.step(call, number) for call in calls]
         now.steps += steps

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lowwater.compact.summary.hygiene import plain
+from lowwater.compact.summary.hygiene import plain, said
 from lowwater.compact.summary.nearness import Seen, lines_of
 from lowwater.compact.summary.phrases import flat, words
 from lowwater.compact.summary.template import Section, parse
@@ -90,7 +90,8 @@ def _blocks(message: Message, number: int, names: dict[str, str]) -> Iterator[_B
     for part in message.parts:
         match part:
             case Text(text=text) if text.strip():
-                yield _Block(label=f"lw:{number} {message.role} said", text=plain(text), limit=TEXT_CHARS)
+                speaker = "harness" if message.role == "user" and not said(text) else message.role
+                yield _Block(label=f"lw:{number} {speaker} said", text=plain(text), limit=TEXT_CHARS)
             case ToolCall(name=name, arguments=arguments):
                 yield _Block(label=f"lw:{number} called {name}", text=flat(arguments), limit=ARGUMENT_CHARS)
             case ToolResult():

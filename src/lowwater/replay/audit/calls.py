@@ -38,10 +38,12 @@ class Call(Struct, frozen=True, kw_only=True):
     """Whether it is the first with tools that the model searched for: Claude Code adds to the list of tools for that."""
     compaction: NativeCompaction | None = None
     """The client's own compaction between the call before and this one."""
-    key: bytes = b""
-    """The same for the same call in another file; empty if that cannot be told."""
+    keys: tuple[bytes, ...] = ()
+    """What the same call has in another file: by its id, and by its time and usage; empty if nothing tells."""
+    made_by: str = ""
+    """The session that made it, if this one only repeats it."""
     copied: bool = False
-    """A file before told it already: it is known, and not counted again."""
+    """A file before told it already, or another session made it: it is known, and not counted here."""
 
     @property
     def at(self) -> float | None:
@@ -81,7 +83,7 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
         if recorded.call is not None:
             name = recorded.call.model or recording.model
             asked = recorded.call.asked_at if recorded.call.asked_at is not None else last
-            key = _key(recorded.call, recorded.at)
+            keys = tuple(_keys(recorded.call, recorded.at))
             yield Call(
                 index=index,
                 model=pricing.model(name, recorded.at if asked is None else asked),
@@ -94,8 +96,9 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
                 begins_turn=begins_turn,
                 loads_tools=searched and not loaded,
                 compaction=crossed,
-                key=key,
-                copied=bool(key) and key in told,
+                keys=keys,
+                made_by=recorded.call.made_by,
+                copied=any(key in told for key in keys),
             )
             begins_turn, crossed, loaded = False, None, searched
         searched = searched or any(call.name == _TOOL_SEARCH for call in recorded.message.calls)
@@ -119,7 +122,13 @@ def _before(asked: float | None, answered: float | None) -> float | None:
     return asked if asked is None or answered is None else min(asked, answered)
 
 
-def _key(call: RecordedCall, at: float | None) -> bytes:
-    if at is None or call.usage is None:
-        return b""
-    return blake2b(msgspec.json.encode((at, call.model, call.usage)), digest_size=_KEY_BYTES).digest()
+def _keys(call: RecordedCall, at: float | None) -> Iterator[bytes]:
+    """Yield what a call is known by: a copy may have another time, and another format no ids."""
+    if call.id:
+        yield _digest(("id", call.id))
+    if at is not None and call.usage is not None:
+        yield _digest((at, call.model, call.usage))
+
+
+def _digest(told: object) -> bytes:
+    return blake2b(msgspec.json.encode(told), digest_size=_KEY_BYTES).digest()

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lowwater.errors import LowwaterError, defect
 from lowwater.replay.audit.audited import AuditedSession, DayOf
-from lowwater.replay.audit.calls import calls_of
+from lowwater.replay.audit.calls import Call, calls_of
+from lowwater.replay.audit.forks import parts_of
 from lowwater.replay.audit.kept import Entry, Kept, Stamp, Unread, stamp_of, stands_alone, told_before
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.audit.session import audit_session
@@ -23,7 +25,7 @@ class AuditedFile(Struct, frozen=True, kw_only=True):
     path: str
     sessions: tuple[AuditedSession, ...] = ()
     unread: tuple[Unread, ...] = ()
-    copied: int = 0
+    repeated: int = 0
     """Calls in it that a file before had told."""
     from_cache: bool = False
 
@@ -81,7 +83,7 @@ class _Run:
                 path=str(path),
                 sessions=entry.sessions,
                 unread=entry.unread,
-                copied=len(entry.copied),
+                repeated=entry.repeated,
                 from_cache=known is not None,
             )
         if paths:
@@ -91,6 +93,7 @@ class _Run:
         sessions: list[AuditedSession] = []
         unread: list[Unread] = []
         keys: list[bytes] = []
+        repeated = 0
 
         def skip(skipped: Skipped) -> None:
             unread.append(Unread(path=skipped.path, why=skipped.why, broken=len(skipped.broken)))
@@ -98,10 +101,16 @@ class _Run:
         for recording in self._read(
             [path], on_progress=lambda at: self._tell(at.read, path), on_skipped=skip
         ):
-            calls = calls_of(recording, self._pricing, self._told)
-            keys += (call.key for call in calls if call.key)
-            if not calls or not all(call.copied for call in calls):
-                sessions.append(audit_session(recording, calls, day_of=self._day_of))
+            calls: tuple[Call, ...] = ()
+            try:
+                calls = calls_of(recording, self._pricing, self._told)
+                sessions += self._sessions(recording, calls)
+            except LowwaterError as error:
+                unread.append(Unread(path=f"{path} {recording.id}", why=str(error)))
+            except Exception as error:  # noqa: BLE001 - a report on many sessions outlives a defect in one, and names it
+                unread.append(Unread(path=f"{path} {recording.id}", why=defect(error)))
+            keys += (key for call in calls for key in call.keys)
+            repeated += sum(call.copied for call in calls)
         found = tuple(dict.fromkeys(keys))
         return Entry(
             stamp=stamp,
@@ -109,7 +118,16 @@ class _Run:
             unread=tuple(unread),
             keys=found,
             copied=told_before(found, self._told),
+            repeated=repeated,
         )
+
+    def _sessions(self, recording: Recording, calls: Sequence[Call]) -> list[AuditedSession]:
+        """Return the sessions of a recording that have calls of their own, or none at all."""
+        return [
+            audit_session(part.recording, part.calls, day_of=self._day_of)
+            for part in parts_of(recording, calls)
+            if not part.calls or not all(call.copied for call in part.calls)
+        ]
 
     def _tell(self, read: int, path: Path) -> None:
         if self._on_progress is not None:

@@ -48,6 +48,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Those of all calls in it."""
     copied: tuple[bytes, ...] = ()
     """Of these, those that were told before; sorted."""
+    repeated: int = 0
+    """How many calls these are."""
 
 
 class Kept:

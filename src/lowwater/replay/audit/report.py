@@ -18,6 +18,7 @@ from lowwater.replay.audit.audited import (
     Spending,
 )
 from lowwater.replay.audit.files import AuditedFile
+from lowwater.replay.audit.forks import joined
 from lowwater.replay.audit.kept import Unread
 from lowwater.replay.audit.summing import known_sum, merged_missed, total
 from lowwater.values.counted import counted
@@ -93,7 +94,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
     """Return what files gave, without the days before `since`."""
-    every = [session for file in files for session in file.sessions]
+    every = joined(session for file in files for session in file.sessions)
     sessions = [left for session in every if (left := _since(session, since)) is not None]
     unread = [one for file in files for one in file.unread]
     return Report(
@@ -108,7 +109,7 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
         broken=sum(session.broken for session in every) + sum(one.broken for one in unread),
         broken_at=tuple(place for session in every for place in session.broken_at),
         unread=tuple(unread),
-        copied=sum(file.copied for file in files),
+        copied=sum(file.repeated for file in files),
     )
 
 

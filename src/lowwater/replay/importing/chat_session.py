@@ -60,6 +60,8 @@ class Answer(Struct, kw_only=True):
     """By the ids of the calls."""
     usage: Usage | None = None
     others: list[Usage] = field(default_factory=list)
+    made_by: str = ""
+    """The session it was copied from; empty for the session's own."""
 
     @property
     def is_void(self) -> bool:
@@ -104,6 +106,7 @@ class ChatSession:
         self.items: list[Item] = []
         self._file = file
         self._left: list[list[Item]] = []
+        self._early: dict[str, Result] = {}
 
     def result(self, call: str, result: Result) -> None:
         """Give a result to the last answer that made the call; it will stand behind it, whenever it comes."""
@@ -111,7 +114,7 @@ class ChatSession:
             if isinstance(item, Answer) and any(asked["id"] == call for asked in item.calls):
                 item.results.setdefault(call, result)
                 return
-        self._file.broken(result.where, "the result of a tool call that was not recorded")
+        self._early.setdefault(call, result)
 
     def rewind(self, to: int) -> None:
         """Go back to so many items; what is left behind is a fork if a model was called on it."""
@@ -131,6 +134,7 @@ class ChatSession:
         started_at: float | None = None,
     ) -> Iterator[Recording]:
         """Yield the session, then its forks; not those whose calls other sessions have told."""
+        self._place_early()
         for number, items in enumerate([self.items, *self._left]):
             sharing = Sharing(session=f"{id}/fork-{number}" if number else id)
             told = _Told(self._file, sharing)
@@ -152,6 +156,14 @@ class ChatSession:
                 yield sharing.related(recording, parent=id, relation="fork")
             else:
                 yield sharing.related(recording, parent=parent, relation=relation)
+
+    def _place_early(self) -> None:
+        """Give results that were written down before their calls to these; those without any are broken."""
+        early, self._early = self._early, {}
+        for call, result in early.items():
+            self.result(call, result)
+        for result in self._early.values():
+            self._file.broken(result.where, "the result of a tool call that was not recorded")
 
 
 class _Told:
@@ -179,8 +191,15 @@ class _Told:
         if answer.is_void:
             return
         call = None
-        if self._sharing.tells(self._file, answer.identity() or f"{self._file.path} {answer.where}"):
-            call = RecordedCall(model=answer.model, usage=answer.usage, others=tuple(answer.others))
+        identity = answer.identity()
+        if self._sharing.tells(self._file, identity or f"{self._file.path} {answer.where}"):
+            call = RecordedCall(
+                model=answer.model,
+                usage=answer.usage,
+                others=tuple(answer.others),
+                id=identity,
+                made_by=answer.made_by,
+            )
         if self._say(answer.fields(), where=answer.where, at=answer.at, call=call):
             for asked in answer.calls:
                 self._result(str(asked["id"]), answer)

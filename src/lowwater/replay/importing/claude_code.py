@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.replay.importing.claude_code_lines import UNNAMED, Entry, entries_of
 from lowwater.replay.importing.claude_code_messages import told
-from lowwater.replay.importing.claude_code_tree import Step, branches
+from lowwater.replay.importing.claude_code_tree import Step, branches, in_order
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import RecordedFile
@@ -45,7 +45,7 @@ def _threads(file: RecordedFile) -> dict[tuple[str, str], list[Entry]]:
     """
     threads: dict[tuple[str, str], list[Entry]] = {}
     homes: dict[str, tuple[str, str]] = {}
-    for entry in entries_of(file):
+    for entry in in_order(entries_of(file)):
         above = homes.get(entry.parent, ("", ""))
         thread = entry.thread
         if thread == UNNAMED:

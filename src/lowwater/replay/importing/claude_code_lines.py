@@ -1,7 +1,7 @@
 """The lines of a Claude Code session: what the tree of a session needs to know of each, and what it says."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
@@ -69,6 +69,7 @@ class _Line(Struct):
     isMeta: bool | None = None  # noqa: N815
     isCompactSummary: bool | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
+    promptSource: Any = None  # noqa: N815
     message: Raw = Raw(b"")
     attachment: Raw = Raw(b"")
     compactMetadata: Raw = Raw(b"")  # noqa: N815
@@ -144,7 +145,7 @@ def said_in(file: RecordedFile, entry: Entry) -> Said:
         usage=message.usage,
         model=message.model,
         timestamp=line.timestamp or "",
-        is_meta=bool(line.isMeta),
+        is_meta=bool(line.isMeta) or line.promptSource == "system",
         is_summary=bool(line.isCompactSummary),
         is_error=bool(line.isApiErrorMessage),
     )

@@ -1,6 +1,7 @@
 """One branch of a Claude Code session as recorded messages: blocks joined into answers, each call told once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Raw, Struct, field
 
@@ -49,6 +50,19 @@ class _Attachment(Struct):
     type: str = ""
     prompt: Raw = Raw(b"")
     content: Raw = Raw(b"")
+    commandMode: Any = None  # noqa: N815  # Claude Code's spelling
+
+    @property
+    def is_of_the_user(self) -> bool:
+        """Whether the user typed it while the model was busy; notifications wait in the same queue."""
+        return self.type == "queued_command" and self.commandMode != "task-notification"
+
+    def blocks(self, whole: Raw) -> list[Raw]:
+        """Return what it says as blocks: its prompt or text, else all of it as it was written."""
+        if self.is_of_the_user and bytes(self.prompt)[:1] == b"[":
+            return read_json(bytes(self.prompt), list[Raw])
+        texts = [words for words in (self.prompt, self.content) if bytes(words)[:1] == b'"']
+        return _blocks(text_of(texts[0] if texts else whole))
 
 
 def told(file: RecordedFile, path: Sequence[Step], session: str) -> Told:
@@ -91,7 +105,8 @@ def _call(file: RecordedFile, step: Step, lines: Sequence[_Line], sharing: Shari
     """Return the call, or None if another session has told of it."""
     first = step.lines[0]
     # Without the id of a request, as behind some proxies, that of an answer may be one that others have too.
-    if not sharing.tells(file, f"{first.answer} {first.request or lines[0].said.timestamp}"):
+    id = f"{first.answer} {first.request or lines[0].said.timestamp}"
+    if not sharing.tells(file, id):
         return None
     report = _report(file, lines)
     return RecordedCall(
@@ -99,6 +114,7 @@ def _call(file: RecordedFile, step: Step, lines: Sequence[_Line], sharing: Shari
         usage=report.usage if report else None,
         others=report.others if report else (),
         list_price=report.list_price if report else True,
+        id=id,
     )
 
 
@@ -176,12 +192,11 @@ def _attachment(file: RecordedFile, entry: Entry, so_far: Told) -> None:
     try:
         said = said_in(file, entry)
         attached = read_json(bytes(said.attachment), _Attachment)
-        texts = [words for words in (attached.prompt, attached.content) if bytes(words)[:1] == b'"']
-        message = _message("user", _blocks(text_of(texts[0] if texts else said.attachment)))
+        message = _message("user", attached.blocks(said.attachment))
     except BadInput as error:
         file.broken(entry.number, str(error))
         return
-    kind = "" if attached.type == "queued_command" else "attachment"
+    kind = "" if attached.is_of_the_user else "attachment"
     so_far.messages.append(RecordedMessage(message=message, at=seconds(said.timestamp), kind=kind))
 
 

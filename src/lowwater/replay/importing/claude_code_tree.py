@@ -5,7 +5,7 @@ that the lines branch where the conversation does not. An answer with all its re
 somebody went back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -24,6 +24,28 @@ class Step(Struct, kw_only=True):
     def real(self) -> bool:
         """Whether a model was called for it."""
         return self.lines[0].real
+
+
+def in_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield lines in the order of the file, but none before the one it hangs on.
+
+    Tools and streams are written down side by side: a result may stand a line or two before the call that it answers.
+    """
+    lines = list(entries)
+    to_come = {entry.uuid for entry in lines}
+    waiting: dict[str, list[Entry]] = {}
+    for entry in lines:
+        if entry.parent != entry.uuid and entry.parent in to_come:
+            waiting.setdefault(entry.parent, []).append(entry)
+            continue
+        ready = [entry]
+        while ready:
+            first = ready.pop()
+            to_come.discard(first.uuid)
+            yield first
+            ready += reversed(waiting.pop(first.uuid, []))
+    # Lines that hang on each other in a circle have no order but that of the file.
+    yield from sorted((entry for held in waiting.values() for entry in held), key=lambda entry: entry.number)
 
 
 def branches(file: RecordedFile, entries: Sequence[Entry]) -> Iterator[list[Step]]:

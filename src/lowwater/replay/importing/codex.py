@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -19,13 +20,15 @@ from lowwater.replay.importing.codex_items import (
 from lowwater.replay.importing.codex_usage import Counter
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.lines import Line, RecordedFile
-from lowwater.replay.importing.times import seconds
+from lowwater.replay.importing.times import seconds, time_in
 from lowwater.values.recording import Recording
 from lowwater.wire.reading import read_json, write_json
 
 _KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
 _INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
 """How messages begin that Codex writes in the user's name."""
+_COPYING = 1.0
+"""Seconds within which a fork writes down what it repeats."""
 
 
 class _Line(Struct):
@@ -63,12 +66,14 @@ class _Meta(Struct):
 
 class _Context(Struct):
     model: str | None = None
+    turn_id: Any = None
 
 
 class _Event(Struct):
     type: str = ""
     info: Raw = Raw(b"null")
     num_turns: int | None = None
+    turn_id: Any = None
 
 
 class _Compaction(Struct):
@@ -117,6 +122,10 @@ class _Rollout:
         self._answer: Answer | None = None
         self._counter = Counter()
         self._started_at: float | None = None
+        self._copied_from = ""
+        """The session whose lines are being read, while a fork repeats them."""
+        self._copied_at: float | None = None
+        """When the turn began that is being repeated: a fork writes its own time on each line."""
 
     def ends_before(self, said: _Line) -> bool:
         """Tell whether another session begins here; a fork repeats the beginning of the one it comes from."""
@@ -126,17 +135,21 @@ class _Rollout:
 
     def add(self, line: Line, said: _Line) -> None:
         at = seconds(said.timestamp)
+        if self._copied_from and at is not None and at - (self._started_at or at) > _COPYING:
+            self._copied_from = ""
         match said.type:
             case "session_meta":
                 self._begin(read_json(bytes(said.payload), _Meta), at)
             case "turn_context":
-                self._model = read_json(bytes(said.payload), _Context).model or self._model
+                context = read_json(bytes(said.payload), _Context)
+                self._model = context.model or self._model
+                self._turn(context.turn_id)
             case "response_item":
-                self._item(read_item(bytes(said.payload)), line.number, at)
+                self._item(read_item(bytes(said.payload)), line.number, self._time(at))
             case "event_msg":
                 self._event(read_json(bytes(said.payload), _Event))
             case "compacted":
-                self._compacted(read_json(bytes(said.payload), _Compaction), line.number, at)
+                self._compacted(read_json(bytes(said.payload), _Compaction), line.number, self._time(at))
             case "" if said.id:
                 self._begin(_Meta(id=said.id, instructions=said.instructions), at)
             case _ if not bytes(said.payload):
@@ -161,6 +174,20 @@ class _Rollout:
     def _begin(self, meta: _Meta, at: float | None) -> None:
         if self._meta is None:
             self._meta, self._parent, self._started_at = meta, _parent(meta), at
+            self._copied_from = meta.forked_from_id or ""
+
+    def _turn(self, id: object) -> None:
+        """Take note of the turn that begins: one that began before a fork was made is a copy."""
+        began = time_in(id) if isinstance(id, str) else None
+        if not self._copied_from or began is None:
+            return
+        forked = time_in(self._meta.id or "") if self._meta else None
+        self._copied_at = began
+        if forked is not None and began >= forked:
+            self._copied_from = ""
+
+    def _time(self, at: float | None) -> float | None:
+        return at if not self._copied_from or self._copied_at is None else self._copied_at
 
     def _item(self, item: Item | None, number: int, at: float | None) -> None:
         if item is None:
@@ -182,7 +209,7 @@ class _Rollout:
 
     def _extend(self, item: Item, number: int, at: float | None) -> None:
         if self._answer is None:
-            self._answer = Answer(where=number, at=at, model=self._model)
+            self._answer = Answer(where=number, at=at, model=self._model, made_by=self._copied_from)
             self._session.items.append(self._answer)
             self._counter.answered(self._answer)
         answer = self._answer
@@ -195,7 +222,9 @@ class _Rollout:
             answer.calls.append(call)
 
     def _event(self, event: _Event) -> None:
-        if event.type == "token_count" and self._counter.count(event.info):
+        if event.type == "task_started":
+            self._turn(event.turn_id)
+        elif event.type == "token_count" and self._counter.count(event.info):
             self._answer = None
         elif event.type == "thread_rolled_back" and event.num_turns:
             items = self._session.items

@@ -8,10 +8,11 @@ from stat import S_ISDIR, S_ISREG
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.errors import BadInput
+from lowwater.errors import LowwaterError, defect
 from lowwater.replay.importing.detect import Format, format_of
 from lowwater.replay.importing.formats import FORMATS
 from lowwater.replay.importing.lines import RecordedFile, Tellers
+from lowwater.replay.importing.playable import playable
 from lowwater.values.recording import BrokenLine, Recording
 
 _STEP = 4 << 20
@@ -103,7 +104,7 @@ class _Run:
                 path, tellers=self._tellers, on_read=lambda at: self._tell(before + at, path, at_least=_STEP)
             ) as file:
                 yield from self._sessions(file)
-        except BadInput as error:
+        except LowwaterError as error:
             self._skip(path, str(error))
 
     def _sessions(self, file: RecordedFile) -> Iterator[Recording]:
@@ -112,12 +113,21 @@ class _Run:
             self._skip(file.path, "no recording in a format that is known")
             return
         any_yet, failed = False, ""
-        try:
-            for recording in format.read(file):
+        sessions = format.read(file)
+        while True:
+            try:
+                recording = playable(next(sessions))
+            except StopIteration:
+                break
+            except LowwaterError as error:
+                failed = str(error)
+                break
+            except Exception as error:  # noqa: BLE001 - a run over many files outlives a defect in one, and names it
+                failed = defect(error)
+                break
+            if recording.messages:
                 any_yet = True
                 yield replace(recording, broken=recording.broken + file.take_broken())
-        except BadInput as error:
-            failed = str(error)
         broken = file.take_broken()
         if failed or broken or not any_yet:
             self._skip(file.path, failed or f"no session {'more ' if any_yet else ''}in it", broken)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from lowwater.replay.importing.decoding import decoded_object
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.opencode_told import File, MessageInfo, Part, State, Told
+from lowwater.replay.importing.playable import between_tags
 from lowwater.replay.importing.times import seconds
 from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage
 
@@ -44,7 +45,7 @@ class Conversation:
             if told.info.id in self._summed_up:
                 kind = "compact_summary"
                 self._compacted(told.info, trigger="manual" if request.auto is False else "auto")
-        blocks = [block for part in told.parts if (block := _block(part)) is not None]
+        blocks = [block for part in told.parts if (block := _block(part, marked=not kind)) is not None]
         if blocks:
             self._add({"role": "user", "content": blocks}, told.where, at=told.info.begun, kind=kind)
 
@@ -180,8 +181,11 @@ def _result(state: State) -> dict[str, object]:
     return {"content": (state.error if state.status == "error" else None) or _INTERRUPTED, "is_error": True}
 
 
-def _block(part: Part) -> dict[str, object] | None:
+def _block(part: Part, *, marked: bool) -> dict[str, object] | None:
+    """Return a part of the user's message; what OpenCode adds to the user's words, such as a file's text, is `marked`."""
     match part.type:
+        case "text" if part.synthetic and marked and part.text and not part.ignored:
+            return {"type": "text", "text": between_tags(part.text)}
         case "text":
             return {"type": "text", "text": part.text} if part.text and not part.ignored else None
         case "file":

@@ -1,10 +1,12 @@
 """Times as recordings spell them, in seconds since the epoch."""
 
+import re
 from datetime import UTC, datetime
 from math import isfinite
 
 _EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
 """The years 2000 and 2100: what lies outside is no time at which an agent ran."""
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _UNITS = (1.0, 1e3, 1e6, 1e9)
 
 
@@ -15,6 +17,11 @@ def seconds(told: object) -> float | None:
     if isinstance(told, int | float):
         return _from_number(told)
     return _from_text(told) if isinstance(told, str) else None
+
+
+def time_in(id: str) -> float | None:
+    """Return when an id was given, if it is a UUID of version 7, which begins with the time in milliseconds."""
+    return _from_number(int(id[:8] + id[9:13], 16)) if _UUID7.fullmatch(id) else None
 
 
 def _from_number(told: float) -> float | None:

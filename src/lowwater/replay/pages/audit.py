@@ -156,7 +156,7 @@ def _notes(report: Report, data: AuditData) -> Iterator[str]:
             f"bill within {share(found.median_error)} in the median, {share(found.p90_error)} for nine in ten."
         )
     if report.copied:
-        yield f"{counted(report.copied, 'call')} stand in several files, because a resumed session copies what came before; they are counted with the first."
+        yield f"{counted(report.copied, 'call')} stand in several files, because a fork or a resumed session copies what came before; they are counted once."
     if report.broken:
         yield f"{counted(report.broken, 'line')} could not be read and were left out."
     if report.unread:

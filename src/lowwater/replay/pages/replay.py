@@ -12,6 +12,8 @@ from lowwater.replay.pages.timelines import MOST_POINTS, Timeline, timeline_of
 from lowwater.replay.pages.words import listed, money, share, times
 from lowwater.replay.running.report import Report
 from lowwater.replay.running.results import MATTERS
+from lowwater.replay.running.script import PAUSE
+from lowwater.replay.running.sheets import ASSUMED
 from lowwater.values.counted import counted
 from lowwater.values.model import Model
 
@@ -182,6 +184,11 @@ def _notes(report: Report, data: ReplayData) -> Iterator[str]:
             f"{counted(len(cut), 'session')} of very many calls, played up to a limit: {counted(sum(cut), 'call')} beyond it are left "
             "out under every policy alike."
         )
+    assumed = Counter(what for each in report.replayed for what in each.assumed)
+    if assumed["times"]:
+        yield f"{counted(assumed['times'], 'session')} without times: played with {PAUSE:.0f} seconds between calls."
+    if assumed["model"]:
+        yield f"{counted(assumed['model'], 'session')} without a model whose prices are known: charged as {ASSUMED}."
     skipped = Counter(each.skipped for each in report.sessions if each.skipped)
     for why, count in skipped.most_common(_MOST_REASONS):
         yield f"{counted(count, 'session')} could not be replayed: {why}."

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from lowwater.compact.summary.hygiene import own_words
 from lowwater.replay.references.finding import find
 from lowwater.replay.references.uses import Use, said_in
 from lowwater.values.message import Message, texts_of
@@ -42,7 +43,9 @@ def _at_hand(use: Use, messages: Sequence[Message]) -> Iterator[str]:
     yield answer[: max(0, find(use.text, answer))]
     earlier = range(use.number - 2, -1, -1)
     yield next((_said(messages[at]) for at in earlier if messages[at].role == "assistant"), "")
-    yield next((text for at in earlier if messages[at].role == "user" and (text := messages[at].text)), "")
+    yield next(
+        (text for at in earlier if messages[at].role == "user" and (text := own_words(messages[at]))), ""
+    )
 
 
 def _said(message: Message) -> str:

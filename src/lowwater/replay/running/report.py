@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lowwater.replay.importing.importing import Skipped
 from lowwater.replay.running.figures import Figures, Pair, figures_of
 from lowwater.replay.running.results import Kind, SessionResult
 
@@ -27,11 +28,18 @@ class Report(Struct, frozen=True, kw_only=True):
     """In order, without series."""
     shown: SessionResult | None
     """The session in which compaction can save most, with its series."""
+    unread: tuple[Skipped, ...] = ()
+    """Files, or rests of files, that gave no session."""
 
     @property
     def replayed(self) -> tuple[SessionResult, ...]:
         """The sessions that were not skipped."""
         return tuple(each for each in self.sessions if not each.skipped)
+
+    @property
+    def left_out(self) -> tuple[SessionResult, ...]:
+        """The sessions that were."""
+        return tuple(each for each in self.sessions if each.skipped)
 
 
 class Gathering:
@@ -47,7 +55,7 @@ class Gathering:
         if not result.skipped and (self._shown is None or _worth(result) > _worth(self._shown)):
             self._shown = result
 
-    def report(self, policies: Sequence[str]) -> Report:
+    def report(self, policies: Sequence[str], *, unread: Sequence[Skipped] = ()) -> Report:
         """Return the report of all that was taken, the policies in this order."""
         sessions = tuple(sorted(self._sessions, key=lambda each: each.place))
         replayed = [each for each in sessions if not each.skipped]
@@ -60,7 +68,14 @@ class Gathering:
             )
             for name in policies
         ]
-        return Report(arms=arms, policies=tuple(told), sessions=sessions, shown=self._shown)
+        return Report(
+            arms=arms, policies=tuple(told), sessions=sessions, shown=self._shown, unread=tuple(unread)
+        )
+
+
+def recorded_of(sessions: Iterable[SessionResult]) -> int:
+    """Return what sessions cost as they were recorded, as far as that is known."""
+    return sum(each.recorded or 0 for each in sessions)
 
 
 def without_series(result: SessionResult) -> SessionResult:

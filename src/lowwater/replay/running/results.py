@@ -10,6 +10,8 @@ from msgspec import Struct
 Kind = Literal["course", "full"]
 """Played on the course, a model of the session in numbers, or by the real engine on the real messages."""
 
+Assumed = Literal["times", "model"]
+"""Pauses between calls, or a model with known prices."""
 
 MATTERS = 1.10
 """Compaction matters in a session that would cost more than this many times the optimum without it."""
@@ -138,6 +140,10 @@ class SessionResult(Struct, frozen=True, kw_only=True):
     times: tuple[float, ...] = ()
     """Seconds from the first call to each, for drawing."""
     skipped: str = ""
+    recorded: int | None = None
+    """What its own calls cost by the usage that was recorded; None if no price or no usage of them is known."""
+    assumed: tuple[Assumed, ...] = ()
+    """What the recording does not tell and the replay made up."""
     bounds: tuple[Bounds, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     """By kind, arm and policy, in the order the policies have."""

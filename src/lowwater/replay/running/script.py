@@ -1,16 +1,19 @@
 """A recording as a script to be played: what was new before each call, the answer that came, and when."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.errors import BadInput
+from lowwater.replay.importing.playable import is_empty
 from lowwater.values.message import Format, Message
 from lowwater.values.recording import RecordedMessage, Recording
 from lowwater.wire.formats import decode_messages, encode_messages
 
 FORMAT: Format = "openai_chat"
+PAUSE = 20.0
+"""Seconds to the next call where no time is recorded: long enough for tools, and short enough to find the cache warm."""
 _REPLACED = "compact_summary"
 """What the recording agent put in place of history is left out: the history is still there."""
 
@@ -35,6 +38,8 @@ class Script(Struct, frozen=True, kw_only=True):
     system: bytes = b""
     tools: bytes = b""
     """As JSON; empty where they are not recorded."""
+    lacks_times: bool = False
+    """Whether answers without a time got one: `PAUSE` after the one before."""
 
     def beginning(self, calls: int) -> "Script":
         """Return the script of its first calls."""
@@ -53,25 +58,27 @@ class Script(Struct, frozen=True, kw_only=True):
 class _Answer(Struct, frozen=True, kw_only=True):
     new: tuple[Message, ...]
     message: Message
-    at: float
+    at: float | None
     prompt: int
 
 
 def script_of(recording: Recording) -> Script:
-    """Return what to play, or raise BadInput if nothing can be: no answer, or no times to tell cold from warm by.
+    """Return what to play, or raise BadInput if there is no answer in it.
 
-    Messages of the assistant that follow each other are one answer; those after the last answer belong to no call.
+    Messages of the assistant that follow each other are one answer; those after the last answer belong to no call. What
+    is empty cannot be sent and is left out.
     """
-    answers = _answers([each for each in recording.messages if each.kind != _REPLACED])
+    told = [each for each in recording.messages if each.kind != _REPLACED and not is_empty(each.message)]
+    answers = _answers(told)
     if not answers:
         raise BadInput("no call in it has an answer")
     exchanges = tuple(
         Exchange(
             new=tuple(encode_messages(answer.new, FORMAT)),
             answer=encode_messages([answer.message], FORMAT)[0],
-            at=answer.at,
+            at=at,
         )
-        for answer in answers
+        for answer, at in zip(answers, _times(answers), strict=True)
     )
     raws = [raw for exchange in exchanges for raw in (*exchange.new, exchange.answer)]
     return Script(
@@ -81,6 +88,7 @@ def script_of(recording: Recording) -> Script:
         first_prompt=answers[0].prompt,
         system=recording.system,
         tools=recording.tools,
+        lacks_times=any(answer.at is None for answer in answers),
     )
 
 
@@ -103,12 +111,18 @@ def _answers(messages: Sequence[RecordedMessage]) -> list[_Answer]:
     return answers
 
 
-def _at(recorded: RecordedMessage) -> float:
+def _at(recorded: RecordedMessage) -> float | None:
     asked = recorded.call.asked_at if recorded.call is not None else None
-    at = recorded.at if asked is None else asked
-    if at is None:
-        raise BadInput("its answers have no times, so that cold calls cannot be told from warm ones")
-    return at
+    return recorded.at if asked is None else asked
+
+
+def _times(answers: Sequence[_Answer]) -> Iterator[float]:
+    """Yield when each call was made; one without a time is taken to have come a pause after the one before."""
+    known = next((at for at, answer in enumerate(answers) if answer.at is not None), 0)
+    at = (answers[known].at or 0.0) - PAUSE * (known + 1)
+    for answer in answers:
+        at = at + PAUSE if answer.at is None else answer.at
+        yield at
 
 
 def _prompt(recorded: RecordedMessage) -> int:

@@ -8,8 +8,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.errors import BadInput, BadSetting
+from lowwater.errors import BadSetting, LowwaterError, defect
 from lowwater.load.registry import load_registry
+from lowwater.replay.audit.calls import calls_of
+from lowwater.replay.audit.pricing import Pricing
+from lowwater.replay.audit.rows import rows_of
+from lowwater.replay.audit.summing import known_sum
 from lowwater.replay.course import Course
 from lowwater.replay.peers import DECLARED, PEERS
 from lowwater.replay.recorded import recorded_window
@@ -18,15 +22,17 @@ from lowwater.replay.running.arms import ARMS, NEUTRAL, Arm, losses
 from lowwater.replay.running.courses import course_for, gaps_of
 from lowwater.replay.running.full import Part, play_full
 from lowwater.replay.running.on_course import OPTIMUM, OnCourse
-from lowwater.replay.running.results import Bounds, Outcome, SessionResult
+from lowwater.replay.running.results import Assumed, Bounds, Outcome, SessionResult
 from lowwater.replay.running.script import Script, script_of
-from lowwater.replay.running.sheets import model_named, other_beside, sheet_of
+from lowwater.replay.running.sheets import ASSUMED, model_named, other_beside, sheet_of
 from lowwater.values.model import Model
 from lowwater.values.recording import Recording
 from lowwater.values.settings.words import did_you_mean, shown
 
 VERSION = 4
 """What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
+
+_PRICING = Pricing()
 
 MOST_CALLS = 3_000
 """Of longer sessions the first calls are replayed: the optimum takes time by their cube, and memory by their square."""
@@ -93,14 +99,25 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 def replay_session(task: Task) -> SessionResult:
-    """Return what a session comes to; one that cannot be replayed says why."""
-    recording, options = task.recording, task.options
+    """Return what a session comes to; one that cannot be replayed says why, and stops no other."""
+    recording = task.recording
     about = SessionResult(id=recording.id, agent=recording.agent, path=recording.path, key=task.key)
     try:
-        model = _model(recording, options)
-        whole = script_of(recording)
-    except BadInput as error:
+        about = replace(about, recorded=_recorded(recording))
+        return _replayed(task, about)
+    except LowwaterError as error:
         return replace(about, skipped=str(error))
+    except Exception as error:  # noqa: BLE001 - a report of many sessions outlives a defect in one, and names it
+        return replace(about, skipped=defect(error))
+
+
+def _replayed(task: Task, about: SessionResult) -> SessionResult:
+    recording, options = task.recording, task.options
+    model, whole = _model(recording, options), script_of(recording)
+    assumed: dict[Assumed, bool] = {
+        "times": whole.lacks_times,
+        "model": not options.model and model.name != _named(recording),
+    }
     script = whole.beginning(MOST_CALLS)
     uses = uses_of(script.messages)
     course = course_for(script, uses, model=model.name, recorded=recording.model or model.name)
@@ -124,18 +141,31 @@ def replay_session(task: Task) -> SessionResult:
         times=tuple(accumulate(gaps_of(script))),
         bounds=tuple(bounds),
         outcomes=tuple(outcomes),
+        assumed=tuple(what for what, is_so in assumed.items() if is_so),
     )
 
 
+def _recorded(recording: Recording) -> int | None:
+    """Return what the session's own calls cost as they were recorded; what others made, or nobody priced, is left out."""
+    calls = [call for call in calls_of(recording, _PRICING) if not call.made_by]
+    return known_sum(row.figures.cost for row in rows_of(calls, [None] * len(calls), lambda _: ""))
+
+
 def _model(recording: Recording, options: Options) -> Model:
-    """Return the model to replay with; the recorded one with the window that its client kept to."""
-    name = options.model or recording.model
-    if not name:
-        raise BadInput("no model is recorded: name one to replay it with")
-    model = model_named(name, load_registry())
+    """Return whose prices and rules count: the one asked for, else the recorded one, else what is assumed.
+
+    The recorded one has the window that its client kept to.
+    """
     if options.model:
-        return model
-    return replace(model, context_length=recorded_window(recording, model.context_length))
+        return model_named(options.model, load_registry())
+    found = load_registry().find(recording.model) if recording.model else None
+    if found is None or found.prices is None:
+        found = model_named(ASSUMED, load_registry())
+    return replace(found, context_length=recorded_window(recording, found.context_length))
+
+
+def _named(recording: Recording) -> str:
+    return load_registry().find(recording.model).name if recording.model else ""
 
 
 def _full(

@@ -17,6 +17,9 @@ SHEETS: Mapping[str, str] = {
 }
 """The four price sheets that replays are compared on, each the model whose prices and cache rules it is."""
 
+ASSUMED = "claude-opus-5-5"
+"""What a session is charged by that names no model, or one whose prices are not known."""
+
 _RESERVED = 20_000
 _OTHER_INPUT, _OTHER_OUTPUT = 5, 1
 """Another model writes summaries at a fifth of the input price, and at the input price for output (ECONOMICS)."""

@@ -6,12 +6,12 @@ from typing import Any
 from msgspec import structs
 
 from lowwater.replay.running.figures import NANO, Figures
-from lowwater.replay.running.report import PolicyReport, Report
+from lowwater.replay.running.report import PolicyReport, Report, recorded_of
 from lowwater.replay.running.results import SessionResult
 
 
 def told(report: Report) -> dict[str, Any]:
-    """Return what there is to tell of a run: `policies` by name, and a list of `sessions`.
+    """Return what there is to tell of a run: `policies` by name, lists of `sessions`, of those `skipped`, of files `unread`.
 
     What stands directly under a policy is the first arm on courses, where the optimum bounds it, or by the real engine if
     it has no course; `recall` is the strict measure, by the real engine, wherever that played.
@@ -19,6 +19,24 @@ def told(report: Report) -> dict[str, Any]:
     return {
         "policies": {each.policy: _policy(each, report.arms) for each in report.policies if _main(each)},
         "sessions": [_session(each) for each in report.sessions],
+        "skipped": {
+            "sessions": len(report.left_out),
+            "of_sessions": len(report.sessions),
+            "recorded_usd": _dollars(recorded_of(report.left_out)),
+            "of_recorded_usd": _dollars(recorded_of(report.sessions)),
+            "each": [
+                {
+                    "id": each.id,
+                    "path": each.path,
+                    "why": each.skipped,
+                    "recorded_usd": _dollars(each.recorded),
+                }
+                for each in report.left_out
+            ],
+        },
+        "unread": [
+            {"path": each.path, "why": each.why, "broken_lines": len(each.broken)} for each in report.unread
+        ],
     }
 
 
@@ -41,7 +59,7 @@ def _policy(policy: PolicyReport, arms: tuple[str, ...]) -> dict[str, Any]:
 def _session(session: SessionResult) -> dict[str, Any]:
     about = {
         name: getattr(session, name) for name in ("id", "agent", "path", "model", "calls", "beyond", "fixed")
-    }
+    } | {"recorded_usd": _dollars(session.recorded), "assumed": session.assumed}
     if session.skipped:
         return {**about, "skipped": session.skipped}
     first = session.bounds[0]
