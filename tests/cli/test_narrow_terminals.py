@@ -3,12 +3,17 @@
 import json
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
+from lowwater.cli.bill import print_bill
+from lowwater.store.opening import open_store
+from lowwater.values.stored import Append
 from tests.cli.kept_sessions import address, talk
 from tests.cli.running import run
 
@@ -90,4 +95,17 @@ def test_the_bill_of_a_run_can_be_json(tmp_path: Path) -> None:
         app, ["run", "--json", "--store", address(tmp_path / "s.db"), "--", sys.executable, "-c", "pass"]
     )
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stderr.splitlines()[-1]) == {"calls": 0, "cost": 0, "net": 0, "sessions": []}
+    bill = json.loads(done.stderr.splitlines()[-1])
+    assert bill == {"calls": 0, "cost": 0, "net": 0, "thinking_off": 0, "sessions": []}
+
+
+def test_the_bill_tells_in_how_many_calls_thinking_was_disabled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(tmp_path / "s.db", "thinking", turns=3)
+    with closing(open_store(address(tmp_path / "s.db"))) as store:
+        (account,) = store.accounts(["thinking"])
+        record = replace(account.records[-1], thinking_off=True)
+        store.append("thinking", account.session.version, Append(record=record))
+        print_bill(store, since=0.0, nothing="nothing")
+    assert "thinking was disabled in 1 call" in capsys.readouterr().err

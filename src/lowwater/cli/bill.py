@@ -16,6 +16,7 @@ from lowwater.cli.status_lines import Line, line_of, lines_table
 from lowwater.load.registry import load_registry
 from lowwater.ports import Store
 from lowwater.values.counted import counted
+from lowwater.values.stored import Account
 
 
 def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
@@ -25,29 +26,39 @@ def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) 
     totals = [total_of(account, registry) for account in accounts]
     lines = [line_of(account, total) for account, total in zip(accounts, totals, strict=True)]
     if json:
-        sys.stderr.write(msgspec.json.encode(_said(lines, totals)).decode() + "\n")
+        sys.stderr.write(msgspec.json.encode(_said(accounts, lines, totals)).decode() + "\n")
     elif not lines:
         say(nothing)
     else:
-        _print(lines, totals)
+        _print(accounts, lines, totals)
 
 
-def _print(lines: list[Line], totals: list[Figures]) -> None:
+def _print(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> None:
     console = Console(file=sys.stderr, highlight=False)
     console.print()
     console.print(lines_table(lines, width=page_width(), now=time.time()))
     calls = counted(sum(total.turns for total in totals), "call")
     console.print(f"{calls} for {amount(_cost(lines))}; compaction saved {amount(_net(totals))}")
+    if off := _thinking_off(accounts):
+        console.print(
+            f"thinking was disabled in {counted(off, 'call')}: a compaction took away what began it"
+        )
 
 
-def _said(lines: list[Line], totals: list[Figures]) -> dict[str, object]:
+def _said(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> dict[str, object]:
     """Return the bill for programs; money is in nano-dollars, null where a price is not known."""
     return {
         "calls": sum(total.turns for total in totals),
         "cost": _cost(lines),
         "net": _net(totals),
+        "thinking_off": _thinking_off(accounts),
         "sessions": lines,
     }
+
+
+def _thinking_off(accounts: list[Account]) -> int:
+    """Return in how many calls a thinking budget was disabled because the provider would have refused it."""
+    return sum(record.thinking_off for account in accounts for record in account.records)
 
 
 def _cost(lines: list[Line]) -> int | None:
