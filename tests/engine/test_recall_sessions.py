@@ -104,11 +104,7 @@ def test_a_model_that_recalls_all_the_time_never_overflows_its_window() -> None:
     before = len(sink.compactions)
     vocabulary = tokenizer_for(session.ledger.vocabulary)
     limits = derive_limits(CONTEXT, CompressionSettings())
-    tools = RecallTools(
-        lambda: session.ledger,
-        tokenizer=vocabulary,
-        room=lambda: room_for(limits, prompt=session.status().prompt, scale=session.scale),
-    )
+    tools = session.recall_tools()
     session.append({"role": "user", "content": "Read everything again."})
     largest = max(range(1, 90), key=lambda number: session.ledger.messages[number - 1].tokens)
     for turn in range(30):

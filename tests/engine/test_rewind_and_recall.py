@@ -73,7 +73,7 @@ def test_an_unknown_checkpoint_is_refused_with_those_there_are(session: Session)
         session.rewind("x")
     with pytest.raises(BadInput, match="already"):
         session.checkpoint("lunch")
-    with pytest.raises(BadInput, match="needs a name"):
+    with pytest.raises(BadInput, match="must be text"):
         session.checkpoint(" ")
 
 

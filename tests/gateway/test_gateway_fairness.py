@@ -132,7 +132,9 @@ def test_open_sessions_are_bounded_by_their_messages() -> None:
         body["messages"][0] = {"role": "user", "content": f"conversation {at}"}
         asked = read_asked("/v1/messages", msgspec.json.encode(body), {})
         assert isinstance(asked, Asked)
-        turns.end(turns.begin(asked, place), None)
+        turn = turns.begin(asked, place)
+        turns.accepted(turn)
+        turns.end(turn, None)
     assert 2 <= sessions.open <= 4
 
 

@@ -15,7 +15,7 @@ from tests.gateway.conftest import MODEL, Starting, Through
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=12_000, protect_last_n=4))
 TALK = "we spoke about the reader of files and its lexer, and what it does with blanks at the end of lines; "
 SUMMARY = "## Goal\nMend the reader.\n## Constraints & Preferences\nLeave the lexer alone.\n" + "".join(
-    f"- step {number}: talked about part {number} of the reader of files\n" for number in range(40)
+    f"- turn {number}: {TALK}\n" for number in range(20)
 )
 
 

@@ -173,7 +173,7 @@ def test_a_good_summary_is_taken_with_its_writers_name(compress: Compress) -> No
     without, _ = opened((), DEADLINE)
     assert without.compress() is not None
     (framed,) = [message["content"] for message in without.view() if message not in MESSAGES][:1]
-    told = framed if isinstance(framed, str) else framed[0]["text"]
+    told = framed if isinstance(framed, str) else next(part["text"] for part in framed if "text" in part)
     good = unframe(told) + "\n- A model wrote this."
     with Provider(default=Say(good), default_context=10**9) as provider:
         session, done, _ = compress(provider.anthropic_base_url, DEADLINE)

@@ -127,5 +127,7 @@ def test_c_without_one_the_newest_user_message_is_repeated_and_the_task_still_ru
     session.compress()
     items = list(session.ledger.view.items)
     at = next(at for at, item in enumerate(items) if isinstance(item, Summary))
-    assert session.view()[at + 1] == {"role": "user", "content": "Now that."}
+    assert items[at + 1].message.text == "Now that."
+    shown = session.view()[at]
+    assert (shown["role"], shown["content"][-1]) == ("user", {"type": "text", "text": "Now that."})
     assert "the task is still running" in summaries(session)[0].message.text

@@ -139,7 +139,12 @@ def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None
     session.take_in([marked("Look into it."), *steps], system=system)
     assert session.compress() is not None
     body = session.prepare(system=system).as_anthropic()
-    said = [message for message in body["messages"] if "Look into it." in json.dumps(message["content"][:1])]
+    said = [
+        part
+        for message in body["messages"]
+        for part in message["content"]
+        if part.get("text") == "Look into it."
+    ]
     assert len(said) == 2, "where it was said, and again behind the summary"
     assert json.dumps(body).count('"cache_control"') == 4
 

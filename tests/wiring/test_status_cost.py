@@ -18,9 +18,9 @@ CHAT: list[Any] = [
 ANSWER: dict[str, Any] = {
     "role": "assistant",
     "content": [{"type": "text", "text": "Hi."}],
-    "usage": {"input_tokens": 40_000, "cache_read_input_tokens": 400_000, "output_tokens": 2_000},
+    "usage": {"input_tokens": 70_000, "cache_read_input_tokens": 100_000, "output_tokens": 2_000},
 }
-# At $1, $0.10 and $5 per million: $0.04 + $0.04 + $0.01.
+# At $1, $0.10 and $5 per million: $0.07 + $0.01 + $0.01.
 ANSWER_COST = 90_000_000
 SUMMARY_COST = 20_000_000 + 5_000_000
 

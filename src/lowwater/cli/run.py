@@ -41,9 +41,8 @@ def run(
 
     The client alone is told the gateway's URL, which holds a random word that
     opens it: by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL), arguments
-    (codex) or settings (opencode). Where those
-    variables were set before, the gateway goes there. The exit code is the
-    client's.
+    (codex) or settings (opencode). Where those variables were set before, the
+    gateway goes there. The exit code is the client's.
 
     lowwater run -- claude
     lowwater run -- codex exec "mend the failing test"

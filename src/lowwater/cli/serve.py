@@ -35,14 +35,14 @@ ContinueBySummary = Annotated[
     bool,
     typer.Option(
         "--continue-by-summary",
-        help="Take a list that begins with a session's summary for that session.",
+        help="Go on by a quoted summary.",
     ),
 ]
 Summaries = Annotated[
     bool,
     typer.Option(
         "--summaries-on-client-key",
-        help="Ask for summaries on a client's own key.",
+        help="Ask on the client's key.",
     ),
 ]
 

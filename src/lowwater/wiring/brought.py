@@ -17,7 +17,7 @@ from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format, Message
 from lowwater.wire.detect import told_format
 from lowwater.wire.formats import decode_messages, encode_messages, raw_messages, reread
-from lowwater.wire.reading import read_plain, write_json
+from lowwater.wire.reading import read_plain
 from lowwater.wiring.arguments import require_count, require_json, require_objects
 
 
@@ -82,9 +82,9 @@ class Brought(Struct, frozen=True, kw_only=True):
 
 def _system(system: object) -> bytes:
     """Return a system prompt as JSON: text, or a list of text blocks."""
-    if isinstance(system, str):
-        return write_json(system)
-    require_json(system, "system", "text", "list")
+    written = require_json(system, "system", "text", "list")
+    if written.startswith(b'"'):
+        return written
     return require_objects(system, "system", each='one for each block, such as {"type": "text", "text": "…"}')
 
 

@@ -19,18 +19,18 @@ class Room(Struct, frozen=True, kw_only=True):
     each: int
     """One answer."""
     left: int
-    """All answers together, up to the wall."""
+    """All answers together, up to the largest prompt that may be sent."""
 
 
 def room_for(
     limits: Limits, *, prompt: int, scale: float = 1.0, share: float = _SHARE, most: int = _MOST
 ) -> Room:
-    """Return the room beside a prompt: for each answer a share of the context length, for all what is left to the wall.
+    """Return the room beside a prompt: for each answer a share of the context length, for all what may still be sent.
 
     `prompt` is in the model's tokens; `scale` is how many of these one counted token is.
     """
     each = int(min(share_of(limits.context, share), most) / scale)
-    return Room(each=max(0, each - AROUND_RESULT), left=max(0, int((limits.wall - prompt) / scale)))
+    return Room(each=max(0, each - AROUND_RESULT), left=max(0, int((limits.most - prompt) / scale)))
 
 
 def room_in(state: State, setup: Setup) -> Room:
