@@ -10,6 +10,8 @@ from lowwater.values.shares import share_of
 
 AROUND_RESULT = 32
 """Tokens that a provider puts around a tool result, at most."""
+_FOR_REFUSALS = 256
+"""Tokens that stay free: a call for which there is no room must be answered, too."""
 _SHARE, _MOST = 0.10, 25_000
 
 
@@ -30,7 +32,8 @@ def room_for(
     `prompt` is in the model's tokens; `scale` is how many of these one counted token is.
     """
     each = int(min(share_of(limits.context, share), most) / scale)
-    return Room(each=max(0, each - AROUND_RESULT), left=max(0, int((limits.most - prompt) / scale)))
+    left = int((limits.most - _FOR_REFUSALS - prompt) / scale)
+    return Room(each=max(0, each - AROUND_RESULT), left=max(0, left))
 
 
 def room_in(state: State, setup: Setup) -> Room:
