@@ -3,6 +3,7 @@
 `squeeze` is the last step where a prompt has to fit: it shortens whatever is left, in head and tail too, but for the users' words.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ from lowwater.compact.placeholder import placeholder, way_back
 from lowwater.compact.results import Result, calls_in, results_in, text_of
 from lowwater.compact.summary import unframe
 from lowwater.compact.summary.framing import index_in
+from lowwater.compact.summary.template import Section
 from lowwater.compact.users import newest_user
 from lowwater.compact.zones import Zones, newest_group
 from lowwater.ports import Tokenizer
@@ -181,7 +183,7 @@ def squeeze(
         (_squeeze_talk, older, LEAST),
         (_squeeze_results, latest, LEAST),
         (_squeeze_pictures, latest, 0),
-        (_squeeze_summaries, older, LEAST),
+        (_squeeze_summaries, allowed, LEAST),
         (_squeeze_results, latest, _ONE_LINE),
         (_squeeze_talk, latest, LEAST),
         (_squeeze_talk, allowed, _SHORTEST_TALK),
@@ -343,11 +345,8 @@ def _squeeze_summaries(
     items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
 ) -> list[Item]:
     """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
-    del indexes
     squeezed = list(items)
-    summaries = [
-        at for at, item in enumerate(items) if isinstance(item, Summary) and not block_in(item.message)
-    ]
+    summaries = [at for at in indexes if isinstance(items[at], Summary) and not block_in(items[at].message)]
     level = _level([items[at].tokens for at in summaries], over, least)
     for at in summaries:
         item = squeezed[at]
@@ -358,10 +357,22 @@ def _squeeze_summaries(
     return squeezed
 
 
+def _sections(text: str, *, of_constraints: bool) -> str:
+    """Return the sections of a summary that hold the user's constraints, or all others."""
+    heading = f"## {Section.CONSTRAINTS}"
+    found = [each for each in re.split(r"(?m)^(?=## )", text) if each.startswith(heading) is of_constraints]
+    return "".join(found).strip()
+
+
 def _shorter_summary(summary: Summary, limit: int, making: Making) -> Summary:
-    """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results."""
+    """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
+
+    What the user demanded and forbade stays whole, and comes first.
+    """
     text, index = unframe(summary.message.text), index_in(summary.message.text)
-    kept = _fitting(text, max(1, limit - _SUMMARY_FRAME), making.tokenizer, from_end=False)
+    demanded, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
+    room = limit - _SUMMARY_FRAME - making.tokenizer.count(demanded)
+    kept = f"{demanded}\n\n{_fitting(others, max(1, room), making.tokenizer, from_end=False)}".strip()
     parts = [
         replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
         if isinstance(part, Text)

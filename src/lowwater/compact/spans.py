@@ -1,6 +1,6 @@
 """Replacing a span of items by one summary: what to ask for, and what stands there afterwards."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from lowwater.compact.summary import frame, unframe
 from lowwater.compact.summary.framing import index_in
 from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
 from lowwater.compact.summary.sanitize import with_known_handles
-from lowwater.compact.users import framed_parts, is_said, newest_user
+from lowwater.compact.users import framed_parts, is_said, newest_user, says_own
 from lowwater.compact.weights import share_of_tokens
 from lowwater.values.entries import Edit, Numbers
 from lowwater.values.groups import Span
@@ -101,17 +101,23 @@ def around(items: Sequence[Item], span: Span, making: Making) -> Around:
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
 
 
+class Repeated(Struct, frozen=True, kw_only=True):
+    """Items with the message of this number right behind the summary that stands for it."""
+
+    items: tuple[Item, ...]
+    number: int
+
+
 def repeat_newest_user(
     items: Sequence[Item], originals: Sequence[Numbered], making: Making
-) -> list[Item] | None:
+) -> Repeated | None:
     """Return the items with the newest user message right behind the summary that stands for it; None if it is there.
 
     What followed it may have gone since: a client that takes back its last words has an older message as its newest.
-    `originals` are all messages of the session, in order.
+    The user's own words count, and a harness's only where there are no others. `originals` are all messages of the session,
+    in order.
     """
-    at = newest_user(items)
-    shown = 0 if at is None else _in_person(items[at]).number
-    number = _newest_said(items, originals, above=shown)
+    number = _only_summarized(items, originals)
     if number is None:
         return None
     holders = [
@@ -131,11 +137,24 @@ def repeat_newest_user(
         )
     original = originals[number - 1]
     whole = Original(number=number, message=original.message, tokens=original.tokens)
-    return [*kept[: behind + 1], _alone(whole, making), *kept[behind + 1 :]]
+    return Repeated(items=(*kept[: behind + 1], _alone(whole, making), *kept[behind + 1 :]), number=number)
 
 
-def _newest_said(items: Sequence[Item], originals: Sequence[Numbered], *, above: int) -> int | None:
-    """Return the newest message above a number in which the user says something and that only a summary stands for."""
+def _only_summarized(items: Sequence[Item], originals: Sequence[Numbered]) -> int | None:
+    """Return the number of the newest user message if only a summary stands for it."""
+    at = newest_user(items)
+    shown = 0 if at is None else _in_person(items[at]).number
+    is_own = at is not None and says_own(items[at].message)
+    number = _newest(items, originals, above=shown if is_own else 0, says=says_own)
+    if number is None and not is_own:
+        number = _newest(items, originals, above=shown, says=is_said)
+    return number
+
+
+def _newest(
+    items: Sequence[Item], originals: Sequence[Numbered], *, above: int, says: Callable[[Message], bool]
+) -> int | None:
+    """Return the newest message above a number of which `says` is true and that only a summary stands for."""
     spans = [
         span for item in items if isinstance(item, Summary) for span in item.sources if span.last > above
     ]
@@ -145,7 +164,7 @@ def _newest_said(items: Sequence[Item], originals: Sequence[Numbered], *, above:
             first = max(span.first, above + 1, last - _AT_ONCE + 1)
             looked_at = originals[first - 1 : last]
             for number in range(last, first - 1, -1):
-                if is_said(looked_at[number - first].message):
+                if says(looked_at[number - first].message):
                     return number
             last = first - 1
     return None

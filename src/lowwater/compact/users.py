@@ -18,7 +18,11 @@ def newest_user(items: Sequence[Item]) -> int | None:
     What a harness says in the user's role does not count, unless there is nothing else: then nobody can tell whose words
     they are.
     """
-    own = (at for at in range(len(items) - 1, -1, -1) if _is_said(items[at]) and _is_own(items[at].message))
+    own = (
+        at
+        for at in range(len(items) - 1, -1, -1)
+        if not isinstance(items[at], Summary) and says_own(items[at].message)
+    )
     return next(own, turn_start(items))
 
 
@@ -42,6 +46,11 @@ def _is_framed(part: AnyPart) -> bool:
 def is_said(message: Message) -> bool:
     """Return whether something is said in the user's role, in words or pictures."""
     return message.role == "user" and any(_says_something(part) for part in message.parts)
+
+
+def says_own(message: Message) -> bool:
+    """Return whether the user says something in a message, and not only a harness in the user's role."""
+    return is_said(message) and _is_own(message)
 
 
 def _is_said(item: Item) -> bool:

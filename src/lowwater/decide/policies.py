@@ -81,6 +81,7 @@ class Policy(Struct, frozen=True, kw_only=True):
             self.point(limits, settings),
             ActionPoint(at=ceiling, called="ceiling", beyond=True) if ceiling is not None else None,
             _hygiene_limit(limits, settings) if settings.compression.hygiene else None,
+            ActionPoint(at=limits.cliff, called="cliff") if self.avoids_cliffs and limits.cliff else None,
             ActionPoint(at=limits.wall, called="wall"),
         ]
         return min((point for point in points if point is not None), key=lambda point: point.at)

@@ -113,7 +113,7 @@ def as_it_came(because: Reason, result: Result, *, prompt: int) -> Reason:
     if because.code != "prune-suffices" or not result.summaries:
         return because
     removed = sum(phase.removed for phase in result.phases if phase.mechanism not in REPLACING)
-    return Reason(code="prune-falls-short", facts={**because.facts, "pruned": prompt - removed})
+    return Reason(code="prune-falls-short", facts={**because.facts, "pruned": max(0, prompt - removed)})
 
 
 def _standing(state: State, result: Result, at: float) -> Standing:

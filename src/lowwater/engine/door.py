@@ -14,13 +14,14 @@ from lowwater.engine.effects import Announce, Steps
 from lowwater.engine.setup import Setup
 from lowwater.engine.situate import limits_for
 from lowwater.engine.state import State
+from lowwater.engine.thinking import unbind
 from lowwater.engine.work import first_difference, tokens_of
 from lowwater.values.decision import Reason
 from lowwater.values.entries import Compacted
 from lowwater.values.events import Compaction, Phase
 from lowwater.values.limits import TURNS_BETWEEN, Limits
 from lowwater.values.situation import scaled
-from lowwater.values.view import Item, Original, stands_of
+from lowwater.values.view import Item, Original, Summary, stands_of
 
 
 def shorten_new(state: State, setup: Setup, at: float) -> Acted:
@@ -52,10 +53,18 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
     yield Announce(ledger=state.ledger)
     items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
     dropped = shorten.without_pictures(items, making)
-    number = sum(old is not now for old, now in zip(items, dropped, strict=True))
-    return _entered(
-        state, dropped, Reason(code="images-refused", facts={"messages": number}), at, mechanism="images"
-    )
+    changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
+    because = Reason(code="images-refused", facts={"messages": len(changed)})
+    acted = _entered(state, dropped, because, at, mechanism="images")
+    if not acted.events:
+        return acted
+    first = items[changed[0]]
+    behind = scaled(sum(item.tokens for item in dropped[changed[0] :]), state.calibration.scale)
+    event = replace(acted.events[0], disturbed=behind)
+    after = 0 if isinstance(first, Summary) else first.number - 1
+    # What was thought behind the pictures was thought behind a prefix that is gone.
+    then = unbind(replace(acted.state, last=event), after=after)
+    return Acted(state=then, events=(event,))
 
 
 def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:

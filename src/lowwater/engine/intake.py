@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.compact.spans import repeat_newest_user
-from lowwater.compact.users import is_said
 from lowwater.engine.note import with_note
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import State
@@ -14,7 +13,7 @@ from lowwater.engine.thinking import unbind
 from lowwater.ingest.reconcile import Reconciled, entries_for, reconcile
 from lowwater.values.entries import Compacted, Entry, PreambleChanged, Rewound, TakenBack
 from lowwater.values.message import Format, Message
-from lowwater.values.view import Summary, stands_of
+from lowwater.values.view import stands_of
 
 REPEAT = "repeat"
 """The mechanism that shows the newest user message again, where what came after it is gone."""
@@ -56,16 +55,13 @@ def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
 def with_newest_user(state: State, setup: Setup, at: float) -> State:
     """Return the session with the newest user message word for word in its view, where going back left only a summary of it."""
     making = setup.making(offers_recall=state.offers_recall)
-    kept = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
-    if kept is None:
+    repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
+    if repeated is None:
         return state
-    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=stands_of(kept))
-    number = next(
-        item.number for item in reversed(kept) if not isinstance(item, Summary) and is_said(item.message)
-    )
+    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=stands_of(repeated.items))
     changed = replace(state, ledger=state.ledger.append(entry))
     # What stands behind it was thought before it stood there.
-    return unbind(changed, after=number)
+    return unbind(changed, after=repeated.number)
 
 
 def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -> State:

@@ -35,7 +35,7 @@ def believed(state: State, response: Response) -> Response:
     most = round(HIGHEST_SCALE * counted) + _MOST_HIDDEN
     if state.calibration.recent:
         most = round(HIGHEST_SCALE * state.calibration.predict(counted)) + _MOST_NEW_HIDDEN
-    largest = max([response.prompt, *(each.prompt for each in response.calls)])
+    largest = largest_prompt(response)
     again = 0 < state.doubted <= 2 * largest and largest <= 2 * state.doubted
     if usage.output > _MOST_OUTPUT or (largest > most and not (again and largest <= _MOST_PROMPT)):
         said = (
@@ -43,6 +43,11 @@ def believed(state: State, response: Response) -> Response:
         )
         return response.unbelieved(said)
     return response
+
+
+def largest_prompt(response: Response) -> int:
+    """Return the largest prompt that an answer reports: its own, or that of a call that led to it."""
+    return max([response.prompt, *(each.prompt for each in response.calls)])
 
 
 def learn(state: State, response: Response) -> State:

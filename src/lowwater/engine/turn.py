@@ -18,7 +18,7 @@ from lowwater.engine.door import shorten_new
 from lowwater.engine.effects import Announce, Outcome, Steps, Summarize
 from lowwater.engine.intake import Incoming, append, take_in, told
 from lowwater.engine.ladder import Ladder
-from lowwater.engine.learning import believed, learn, measure_growth, totals_with
+from lowwater.engine.learning import believed, largest_prompt, learn, measure_growth, totals_with
 from lowwater.engine.native import follow_native, tell_in_words
 from lowwater.engine.parking import drop_stale
 from lowwater.engine.setup import Setup
@@ -94,7 +94,7 @@ def record(state: State, response: Response, setup: Setup, at: float) -> Recorde
     """Learn from what the provider reported, as far as that can be believed, and append the answer."""
     said, response = response, believed(state, response)
     if said.usage is not None:
-        state = replace(state, doubted=said.prompt if response.usage is None else 0)
+        state = replace(state, doubted=largest_prompt(said) if response.usage is None else 0)
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = told(state, wire.format)

@@ -53,7 +53,9 @@ class Recording:
             done = record(state, answer)
             refuse_unsendable(state, done.state)
             doubts[:] = [done.doubt] if done.doubt else []
-            prompt = 0 if done.doubt else answer.prompt
+            is_other = state.call is not None and state.call.model.name != state.model.name
+            # What another model accepted says nothing of the window of the one in use now.
+            prompt = 0 if done.doubt or is_other else answer.prompt
             return Step(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
 
         try:
