@@ -2,14 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import Options, is_loopback
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.tenants import ACCESS, NOBODY, credential_of, is_admitted, tenant_of
 
 _OWN_KEY = "this gateway wants one of its own keys in the header x-lowwater-key"
+
+TOO_SLOW = "the request's body came too slowly while others were waiting"
 
 COPIES = 4
 """Times its size that a body takes in memory while it is worked on: as it came, its fields, its messages, and what leaves."""
@@ -66,6 +68,10 @@ class Shares:
             )
         return None
 
+    def held(self, client: str) -> int:
+        """Return how much a client holds."""
+        return self._held[client]
+
     def take(self, client: str, amount: int = 1) -> None:
         """Give a client so much more, or raise Refused."""
         if refused := self.refusal(client, amount):
@@ -81,11 +87,58 @@ class Shares:
             del self._held[client]
 
 
+class Memory:
+    """The memory for bodies: shared between clients, and half of it at most for those of one address that is not this machine.
+
+    Keys can be made up, addresses less so. Where it runs out, bodies that come slowly lose what they hold.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._half = size // 2
+        self._shares = Shares(size)
+        self._by_address: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """Bytes that are held."""
+        return self._shares.total
+
+    def take(self, client: str, address: str, amount: int) -> None:
+        """Give a client at an address so much more, or raise Refused."""
+        if not is_loopback(address) and self._by_address[address] + amount > self._half:
+            raise Refused(
+                429, "too many requests from this address are under way: try again in a moment", retry_after=1
+            )
+        self._shares.take(client, amount)
+        self._by_address[address] += amount
+
+    def may_push(self, client: str, address: str, amount: int) -> bool:
+        """Return whether a client would get so much more if nobody else held any."""
+        is_far = not is_loopback(address)
+        return max(self._shares.held(client), is_far * self._by_address[address]) + amount <= self._half
+
+    def give_back(self, client: str, address: str, amount: int) -> None:
+        """Take so much back."""
+        self._shares.give_back(client, amount)
+        self._by_address[address] -= amount
+        if self._by_address[address] <= 0:
+            del self._by_address[address]
+
+
 class Arriving:
     """A request whose body is on its way."""
 
-    def __init__(self, client: str, memory: Shares) -> None:
+    def __init__(
+        self,
+        client: str,
+        memory: Memory,
+        *,
+        address: str = "",
+        make_room: Callable[["Arriving"], bool] = lambda _: False,
+    ) -> None:
         self.client = client
+        self._address = address
+        self._make_room = make_room
         self.is_cut_off = False
         self.bytes = 0
         self._memory = memory
@@ -100,12 +153,28 @@ class Arriving:
 
     def grow(self, amount: int) -> None:
         """Take note of more bytes, or raise Refused where there is no memory for them."""
-        self._memory.take(self.client, amount * COPIES)
+        if self.is_cut_off:
+            raise Refused(408, TOO_SLOW, retry_after=1)
+        while True:
+            try:
+                self._memory.take(self.client, self._address, amount * COPIES)
+            except Refused:
+                may_push = self._memory.may_push(self.client, self._address, amount * COPIES)
+                if not may_push or not self._make_room(self):
+                    raise
+            else:
+                break
         self.bytes += amount
 
     def swell(self, amount: int) -> None:
         """Take note of what a body has become that was compressed, or raise Refused where there is no memory for it."""
         self.grow(max(0, amount - self.bytes))
+
+    def shrink(self, amount: int) -> None:
+        """Give back the memory of what was unpacked in vain: only so many bytes are left."""
+        less = max(0, self.bytes - amount)
+        self._memory.give_back(self.client, self._address, less * COPIES)
+        self.bytes -= less
 
     def pace(self) -> float:
         """Return how fast it comes, in bytes a second."""
@@ -119,8 +188,7 @@ class Arriving:
 
     def forget(self) -> None:
         """Give back the memory of its body."""
-        self._memory.give_back(self.client, self.bytes * COPIES)
-        self.bytes = 0
+        self.shrink(0)
 
 
 class Admission:
@@ -129,7 +197,7 @@ class Admission:
     def __init__(self, options: Options) -> None:
         self._waiting = Shares(options.most_requests)
         self._working = Shares(options.most_requests)
-        self._memory = Shares(options.most_held_bytes)
+        self._memory = Memory(options.most_held_bytes)
         self._arriving: set[Arriving] = set()
 
     @property
@@ -138,18 +206,16 @@ class Admission:
         return self._memory.total
 
     @contextmanager
-    def arriving(self, client: str) -> Iterator[Arriving]:
+    def arriving(self, client: str, address: str = "") -> Iterator[Arriving]:
         """Let a request in whose body is still to come, or raise Refused; where places run out, the slowest body loses its own."""
         while (refused := self._waiting.refusal(client)) is not None:
             # A client beyond its share makes room itself.
             rivals = [each for each in self._arriving if refused.status != 429 or each.client == client]
             if not rivals:
                 raise refused
-            slowest = min(rivals, key=Arriving.pace)
-            self._leave(slowest)
-            slowest.cut_off()
+            self._cut_off(min(rivals, key=Arriving.pace))
         self._waiting.take(client)
-        request = Arriving(client, self._memory)
+        request = Arriving(client, self._memory, address=address, make_room=self._make_room)
         self._arriving.add(request)
         try:
             yield request
@@ -166,6 +232,20 @@ class Admission:
             yield
         finally:
             self._working.give_back(request.client)
+
+    def _make_room(self, request: Arriving) -> bool:
+        """Return whether a body that comes slower than this one lost its memory to it."""
+        slower = [each for each in self._arriving if each is not request and each.bytes]
+        slowest = min(slower, key=Arriving.pace, default=request)
+        if slowest.pace() >= request.pace():
+            return False
+        self._cut_off(slowest)
+        slowest.forget()
+        return True
+
+    def _cut_off(self, slowest: Arriving) -> None:
+        self._leave(slowest)
+        slowest.cut_off()
 
     def _leave(self, request: Arriving) -> None:
         if request in self._arriving:

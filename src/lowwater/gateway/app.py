@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -16,6 +17,7 @@ from lowwater.engine.recall.schemas import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.admission import (
     Admission,
+    Arriving,
     refuse_unless_admitted,
     refuse_unless_operator,
     share_owner,
@@ -30,9 +32,11 @@ from lowwater.gateway.exchange import (
     Receive,
     Scope,
     Send,
+    Unpackable,
     by_name,
-    decompressed,
     read_request,
+    too_large,
+    unpacked,
 )
 from lowwater.gateway.lending import Parking, credential_in
 from lowwater.gateway.logs import Line, where, write_line
@@ -91,6 +95,25 @@ class _Wanted:
     def _check(self) -> None:
         if self.is_over:
             raise _Abandoned
+
+
+class _Thread:
+    """One of a client's threads, given back once."""
+
+    def __init__(self, lane: asyncio.Semaphore) -> None:
+        self._lane: asyncio.Semaphore | None = lane
+        self._loop = asyncio.get_running_loop()
+
+    def free(self) -> None:
+        """Give it to the next."""
+        if self._lane is not None:
+            self._lane.release()
+            self._lane = None
+
+    def free_from_thread(self, _: object) -> None:
+        """Give it to the next, from a thread that has ended its work; where the server has ended as well, there is none."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.free)
 
 
 class _Sent(Struct, frozen=True, kw_only=True):
@@ -203,7 +226,7 @@ class Gateway:
         refuse_unless_admitted(headers, self._options)
         address = (scope.get("client") or ("",))[0]
         client = share_owner(headers, secret=self._secret, address=address)
-        with self._admission.arriving(client) as arriving:
+        with self._admission.arriving(client, address) as arriving:
             came = await read_request(
                 scope,
                 answering.receive,
@@ -213,27 +236,52 @@ class Gateway:
             )
             line.request_bytes = len(came.body)
             with self._admission.working(arriving):
-                asked = await self._read(came)
+                asked = await self._read(came, arriving, answering)
                 if isinstance(asked, Asked):
-                    arriving.swell(len(asked.body))
                     await self._conversation(came, asked, client, answering, line)
                     return
+                arriving.shrink(len(came.body))
                 if asked is not None:
                     line.did, line.why = "passed-on", asked.why
                 await self._untouched(came, answering)
 
-    async def _read(self, came: Came) -> Asked | Unread | None:
+    async def _read(self, came: Came, arriving: Arriving, answering: Answering) -> Asked | Unread | None:
         """Return the conversation that a request asks to go on with, or why it is passed on; None if it is none."""
         if came.method != "POST" or came.path not in FORMATS:
             return None
         if len(came.body) < _LARGE and not came.coding:
-            return self._taken_apart(came)
-        return await self._in_thread(self._taken_apart, came)
+            return self._taken_apart(came, [came.body])
+        return await answering.unless_gone(self._unpacked_and_read(came, arriving))
 
-    def _taken_apart(self, came: Came) -> Asked | Unread:
-        plain = decompressed(came, self._options.most_bytes)
-        if plain is None:
+    async def _unpacked_and_read(self, came: Came, arriving: Arriving) -> Asked | Unread:
+        """Read a body beside the event loop, in one of its client's threads; each piece that is unpacked takes its memory first."""
+        try:
+            pieces = await self._unpacked(came, arriving) if came.coding else [came.body]
+        except Unpackable:
             return Unread(why="compressed in a way that cannot be read here")
+        return await self._reading(arriving.client, self._taken_apart, came, pieces)
+
+    async def _unpacked(self, came: Came, arriving: Arriving) -> list[bytes]:
+        coming = unpacked(came.body, came.coding)
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await self._reading(arriving.client, next, coming, b""):
+            size += len(piece)
+            if size > self._options.most_bytes:
+                raise too_large(self._options.most_bytes)
+            arriving.swell(size)
+            pieces.append(piece)
+        return pieces
+
+    async def _reading(self, client: str, call: Callable[..., T], *arguments: object) -> T:
+        try:
+            return await self._in_lane(client, call, *arguments)
+        except TimeoutError:
+            raise Refused(503, "this gateway is too busy to read the request", retry_after=2) from None
+
+    def _taken_apart(self, came: Came, pieces: list[bytes]) -> Asked | Unread:
+        plain = b"".join(pieces)
+        pieces.clear()
         return read_asked(came.path, plain, came.headers, most_messages=self._options.most_messages)
 
     async def _untouched(self, came: Came, answering: Answering) -> None:
@@ -259,7 +307,7 @@ class Gateway:
         line.model, line.tenant, line.streams = asked.model, place.tenant[:8], asked.streams
         if asked.counts_only:
             line.did = "counted"
-            await self._counting(came, asked, place, answering, line)
+            await self._counting(came, asked, place, answering, line, client=client)
             return
         turn = await self._begun(asked, place, client, answering, line)
         line.prepared = time.perf_counter() - line.began
@@ -384,17 +432,38 @@ class Gateway:
 
     async def _prepared(self, asked: Asked, place: Place, client: str) -> Turn:
         """Begin a turn in one of the client's threads; the work stops soon after nobody waits for it any more."""
+        return await self._in_lane(client, self._turns.begin, asked, place, first=self._bills.caught_up)
+
+    async def _in_lane(
+        self,
+        client: str,
+        call: Callable[..., T],
+        *arguments: object,
+        first: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """Do some work in one of a client's threads, which is taken until the work ends, whoever still waits for it."""
         lane = self._lanes.get(client)
         if lane is None:
             lane = self._lanes[client] = asyncio.Semaphore(_THREADS_EACH)
-        wanted = _Wanted()
-        async with lane:
-            await self._bills.caught_up()
-            work = asyncio.ensure_future(self._in_thread(wanted.run, self._turns.begin, asked, place))
-            try:
-                return await asyncio.wait_for(work, _STORE_SECONDS)
-            finally:
-                wanted.is_over = True
+        thread = _Thread(lane)
+        await lane.acquire()
+        try:
+            if first is not None:
+                await first()
+            wanted = _Wanted()
+            work = self._threads.submit(wanted.run, call, *arguments)
+        except BaseException:
+            thread.free()
+            raise
+        work.add_done_callback(thread.free_from_thread)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(work), _STORE_SECONDS)
+        except TimeoutError:
+            # A store that hangs may hold its thread for long: the client's next request shall find that out for itself.
+            thread.free()
+            raise
+        finally:
+            wanted.is_over = True
 
     async def _is_compacted(self, asked: Asked, place: Place, line: Line) -> bool:
         try:
@@ -404,11 +473,13 @@ class Gateway:
             return False
 
     async def _counting(
-        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line
+        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line, *, client: str
     ) -> None:
         try:
-            body = await self._in_thread(self._turns.counted, asked, place)
-        except LowwaterError as error:
+            body = await answering.unless_gone(self._in_lane(client, self._turns.counted, asked, place))
+        except Gone:
+            raise
+        except (LowwaterError, TimeoutError) as error:
             line.outcome = f"passed on: {type(error).__name__}"
             body = asked.body
         except Exception as error:  # noqa: BLE001 - the provider may count what we cannot

@@ -41,6 +41,13 @@ _AGENT = "x-claude-code-agent-id"
 """Tells a sub-agent of Claude Code from the agent that called it, whose session it names as well."""
 _PIECE = 64 * 1024
 _NO_LIMIT = 1 << 40
+_MOST_FIELDS = 1_000
+_MOST_METADATA = 64 * 1024
+_STEPS_EACH = 100
+"""Brackets that the messages of a list have on average at most; what has more is not looked at to its end."""
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
+_BRACKET_OR_COMMA = re.compile(rb'(?:[^"\[\]{},]++|' + _STRING + rb")*+([\[\]{},])", re.DOTALL)
 _IN_USER_ID = re.compile(r"session[_\":\s]+([0-9a-f-]{16,64})", re.IGNORECASE)
 
 
@@ -120,6 +127,8 @@ def read_asked(
     format = FORMATS[path]
     if not is_utf8(body):
         return Unread(why="not UTF-8")
+    if most_messages and (too_many := _too_many(body, most_messages)):
+        return Unread(why=too_many)
     try:
         fields = read_fields(body)
         listed = fields.get(listed_in(format), b"")
@@ -128,14 +137,15 @@ def read_asked(
         if format == "openai_responses" and is_elsewhere(fields):
             return Unread(why="conversation kept by the provider")
         # Only the fields it wants: the list is nearly all of a body, and reading over it takes its time.
-        peek = read_json(write_object({name: fields[name] for name in _PEEKED if name in fields}), _Peek)
+        peeked = {name: fields[name] for name in _PEEKED if name in fields}
+        if len(peeked.get("metadata", b"")) > _MOST_METADATA:
+            del peeked["metadata"]
+        peek = read_json(write_object(peeked), _Peek)
         raws = [bytes(item) for item in read_json(listed, list[Raw])]
     except BadInput as error:
         return Unread(why="not JSON" if isinstance(error, UnreadableJson) else "odd fields")
     if not raws or not peek.model:
         return Unread(why="no messages" if not raws else "no model")
-    if most_messages and len(raws) > most_messages:
-        return Unread(why=f"more than {most_messages:,} messages")
     return Asked(
         path=path,
         format=format,
@@ -147,6 +157,34 @@ def read_asked(
         max_tokens=_plausible(peek.max_completion_tokens or peek.max_tokens or peek.max_output_tokens),
         hint=_hint(headers, peek),
     )
+
+
+def _too_many(body: bytes, most: int) -> str:
+    """Return what a body has too many of, before any object is made of it; empty for nothing. What is not JSON is found later.
+
+    Each value of the body is counted as if it were the list of messages.
+    """
+    if body.count(b",") < most:
+        return ""
+    depth = at = fields = values = 0
+    for _ in range(_STEPS_EACH * max(most, _MOST_FIELDS)):
+        # Further inside than the messages themselves only brackets matter, and commas are passed over.
+        found = (_BRACKET_OR_COMMA if depth <= 2 else _BRACKET).match(body, at)
+        if found is None:
+            return ""
+        at, mark = found.end(), found[1]
+        if mark == b",":
+            fields, values = (fields + 1, values) if depth == 1 else (fields, values + 1)
+            if fields >= _MOST_FIELDS:
+                return f"more than {_MOST_FIELDS:,} fields"
+            if values >= most:
+                return f"more than {most:,} messages"
+        elif mark in b"[{":
+            depth += 1
+            values = 0 if depth == 2 else values
+        else:
+            depth -= 1
+    return "too many values"
 
 
 def _plausible(tokens: int | None) -> int | None:

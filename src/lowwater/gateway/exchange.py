@@ -2,14 +2,14 @@
 
 import re
 import zlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from importlib import import_module
 from typing import Any
 
 import aiohttp
 from msgspec import Struct
 
-from lowwater.gateway.admission import Arriving
+from lowwater.gateway.admission import TOO_SLOW, Arriving
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.upstream import Headers, returned
 
@@ -22,6 +22,11 @@ Send = Callable[[Message], Awaitable[None]]
 _NO_STATUS = 600
 _NOT_PLAIN = re.compile(rb"[^\x21-\x7e]")
 """Bytes that a request line may not hold."""
+_PACKED = 64 * 1024
+_UNPACKED = 1 << 20
+"""Bytes that are unpacked at once: so many are in memory before anybody counts them."""
+_MOST_MEMBERS = 1_000
+"""Files of zlib's in one body."""
 
 
 class Came(Struct, frozen=True, kw_only=True):
@@ -57,9 +62,7 @@ async def read_request(
             body = await _body(receive, arriving, most_bytes)
     except TimeoutError:
         if arriving.is_cut_off:
-            raise Refused(
-                408, "the request's body came too slowly while others were waiting", retry_after=1
-            ) from None
+            raise Refused(408, TOO_SLOW, retry_after=1) from None
         raise Refused(408, f"the request's body did not come within {seconds:g} seconds") from None
     path = scope["path"]
     query = scope.get("query_string", b"")
@@ -79,11 +82,10 @@ async def read_request(
 
 def by_name(raw_headers: Headers) -> dict[str, str]:
     """Return headers by their names; one that came several times has all its values, so that none of them hides another."""
-    found: dict[str, str] = {}
-    for raw_name, raw_value in raw_headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+    found: dict[str, list[str]] = {}
+    for name, value in raw_headers:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def too_large(most_bytes: int) -> Refused:
@@ -95,75 +97,81 @@ class Gone(Exception):
     """The client has gone: there is nobody to answer."""
 
 
-def decompressed(came: Came, most_bytes: int) -> bytes | None:
-    """Return a request's body without its compression; None if nobody here can read it, and it goes on as it came.
+class Unpackable(Exception):
+    """A body is compressed in a way that nobody here can read."""
 
-    Never more than `most_bytes` are unpacked: what would be larger is refused.
+
+def unpacked(body: bytes, coding: str) -> Iterator[bytes]:
+    """Yield a body without its compression, in pieces none of which is empty or large; raise Unpackable if it cannot be read.
+
+    Whoever takes the pieces counts them: a few bytes may become very many.
     """
-    if not came.coding:
-        return came.body
     try:
-        plain = _CODINGS[came.coding](came.body, most_bytes + 1)
-    except (KeyError, ImportError, zlib.error, ValueError, MemoryError):
-        return None
+        yield from _CODINGS[coding](body)
+    except (KeyError, ImportError, zlib.error, ValueError, MemoryError) as error:
+        raise Unpackable from error
     except Exception as error:
         # Each package has an error of its own for bytes that are not what they are said to be.
         if type(error).__name__.lower() in {"error", "zstderror"}:
-            return None
+            raise Unpackable from error
         raise
-    if plain is not None and len(plain) > most_bytes:
-        raise too_large(most_bytes)
-    return plain
 
 
-def _inflated(body: bytes, most: int, *, window: int) -> bytes | None:
-    """Return what zlib makes of a body: up to `most` bytes, None if it is cut short."""
-    pieces: list[bytes] = []
-    while body and most > 0:
+def _inflated(body: bytes, *, window: int) -> Iterator[bytes]:
+    view, at = memoryview(body), 0
+    for _ in range(_MOST_MEMBERS):
         inflating = zlib.decompressobj(window)
-        pieces.append(inflating.decompress(body, most))
-        most -= len(pieces[-1])
-        if not inflating.eof:
-            return b"".join(pieces) if most <= 0 else None
+        while not inflating.eof:
+            given = view[at : at + _PACKED]
+            piece = inflating.decompress(given, _UNPACKED)
+            at += len(given) - len(inflating.unused_data if inflating.eof else inflating.unconsumed_tail)
+            if piece:
+                yield piece
+            elif not given and not inflating.eof:
+                raise Unpackable
         # One file may follow another.
-        body = inflating.unused_data
-    return b"".join(pieces)
+        if at >= len(view):
+            return
+    raise Unpackable
 
 
-def _deflated(body: bytes, most: int) -> bytes | None:
-    """Return what was deflated; some clients leave out the frame that the standard asks for."""
+def _gunzipped(body: bytes) -> Iterator[bytes]:
+    return _inflated(body, window=16 + zlib.MAX_WBITS)
+
+
+def _deflated(body: bytes) -> Iterator[bytes]:
+    """Yield what was deflated; some clients leave out the frame that the standard asks for, which begins with two bytes."""
     try:
-        return _inflated(body, most, window=zlib.MAX_WBITS)
+        zlib.decompressobj().decompress(body[:2])
     except zlib.error:
-        return _inflated(body, most, window=-zlib.MAX_WBITS)
+        return _inflated(body, window=-zlib.MAX_WBITS)
+    return _inflated(body, window=zlib.MAX_WBITS)
 
 
-def _from_zstd(body: bytes, most: int) -> bytes | None:
+def _from_zstd(body: bytes) -> Iterator[bytes]:
     package = import_module("zstandard")
     reader = package.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body, read_across_frames=True)
-    plain: bytes = reader.read(most)
-    return plain
+    while piece := reader.read(_UNPACKED):
+        yield piece
 
 
-def _from_brotli(body: bytes, most: int) -> bytes | None:
+def _from_brotli(body: bytes) -> Iterator[bytes]:
     unpacking = import_module("brotli").Decompressor()
-    pieces, left = [], most
+    # Older packages know no limit of what they unpack: the body goes on as it came then.
+    if not hasattr(unpacking, "can_accept_more_data"):
+        raise Unpackable
     data = body
-    while left > 0 and not unpacking.is_finished():
-        # Older packages know no limit of what they unpack: the body goes on as it came then.
-        if not hasattr(unpacking, "can_accept_more_data"):
-            return None
-        pieces.append(unpacking.process(data, output_buffer_limit=min(left, 1 << 20)))
-        left -= len(pieces[-1])
-        if not pieces[-1] and unpacking.can_accept_more_data():
-            return None
+    while not unpacking.is_finished():
+        if piece := unpacking.process(data, output_buffer_limit=_UNPACKED):
+            yield piece
+        elif unpacking.can_accept_more_data():
+            raise Unpackable
         data = b""
-    return b"".join(pieces)
 
 
-_CODINGS: dict[str, Callable[[bytes, int], bytes | None]] = {
-    "gzip": lambda body, most: _inflated(body, most, window=16 + zlib.MAX_WBITS),
-    "x-gzip": lambda body, most: _inflated(body, most, window=16 + zlib.MAX_WBITS),
+_CODINGS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
+    "gzip": _gunzipped,
+    "x-gzip": _gunzipped,
     "deflate": _deflated,
     "zstd": _from_zstd,
     "br": _from_brotli,
