@@ -267,12 +267,11 @@ class Gateway:
             line.did, line.why = "passed-on", line.outcome
             await self._unprepared(came, asked, place, answering, line)
             return
-        line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
-        is_own = turn.body is asked.body
-        line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
-        line.decision = turn.request.decision.because.code if turn.request.decision else ""
+        _tell(line, turn, asked)
         ask = partial(self._ask, came, asked, base_url)
         sent = await self._sent(turn, ask, answering, line)
+        # What was refused may have been compacted and sent once more.
+        _tell(line, sent.turn, asked)
         if sent.said is not None:
             await relay_read(sent.response, sent.said, answering)
             return
@@ -491,6 +490,14 @@ class Gateway:
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+def _tell(line: Line, turn: Turn, asked: Asked) -> None:
+    """Note what is sent for a client's request."""
+    line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
+    is_own = turn.body is asked.body
+    line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
+    line.decision = turn.request.decision.because.code if turn.request.decision else ""
 
 
 def _defect(error: Exception, line: Line) -> None:
