@@ -388,10 +388,10 @@ class Gateway:
             lane = self._lanes[client] = asyncio.Semaphore(_THREADS_EACH)
         wanted = _Wanted()
         async with lane:
-            await self._bills.caught_up()
-            work = asyncio.ensure_future(self._in_thread(wanted.run, self._turns.begin, asked, place))
             try:
-                return await asyncio.wait_for(work, _STORE_SECONDS)
+                async with asyncio.timeout(_STORE_SECONDS):
+                    await self._bills.caught_up()
+                    return await self._in_thread(wanted.run, self._turns.begin, asked, place)
             finally:
                 wanted.is_over = True
 
