@@ -21,15 +21,16 @@ from tests.gateway.conftest import MODEL
 PLACE = Place(tenant="t", base_url="https://provider.example")
 
 
-def asked(*said: str) -> Asked:
+def asked(*said: str, hint: str = "") -> Asked:
     messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
     body = msgspec.json.encode({"model": MODEL, "max_tokens": 99, "messages": messages})
-    read = read_asked("/v1/messages", body, {}, most_messages=100)
+    named = {"x-claude-code-session-id": hint} if hint else {}
+    read = read_asked("/v1/messages", body, named, most_messages=100)
     assert isinstance(read, Asked)
     return read
 
 
-def bill(*said: str, answer: str = "well") -> Bill:
+def bill(*said: str, answer: str = "well", hint: str = "") -> Bill:
     told = {
         "id": "m",
         "type": "message",
@@ -39,7 +40,7 @@ def bill(*said: str, answer: str = "well") -> Bill:
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 9, "output_tokens": 1},
     }
-    return Bill(answer=msgspec.json.encode(told), asked=asked(*said), place=PLACE)
+    return Bill(answer=msgspec.json.encode(told), asked=asked(*said, hint=hint), place=PLACE)
 
 
 class Recorder:
@@ -127,6 +128,21 @@ def test_a_request_waits_no_longer_for_late_answers_than_for_the_store(
         await gateway.close()
 
     asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> None:
+    store = MemoryStore()
+    turns = Turns(Sessions(store, Options()), Options())
+    lists = [("one",), ("one", "well", "two"), ("one", "well", "two", "well", "three")]
+    first, late, last = (bill(*each, hint="s") for each in lists)
+    for each in (first, last):
+        turns.end(turns.begin(each.asked, PLACE), each.answer)
+    turns.catch_up(late.asked, PLACE, late.answer)
+    (session,) = store.sessions()
+    assert (session.turns, session.messages) == (3, 6), "it is billed"
+    turn = turns.begin(asked(*lists[-1], "well", "four", hint="s"), PLACE)
+    assert turn.session.name == session.name
+    assert [each.text for each in turn.session.ledger.view.messages] == [*lists[-1], "well"]
 
 
 def test_counting_takes_no_place_of_a_session_that_goes_on() -> None:

@@ -86,6 +86,11 @@ class Sessions:
             return self._begun(match, sought, key, is_kept=False)
         return self._refreshed(match.session, key)
 
+    def has_gone_on(self, session: Session, keys: Sequence[bytes]) -> bool:
+        """Return whether a session has a list with these keys, and more behind it."""
+        numbers = branch_of(session.ledger)
+        return len(numbers) > len(keys) and _holds(session.ledger, numbers, keys)
+
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
         self._finding.leave(sought, session.name, *further)

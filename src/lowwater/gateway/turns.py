@@ -196,6 +196,10 @@ class Turns:
         session, unasked = belongs.session, _unasked(read)
         brought = ReadAlready(asked=asked, read=tuple(read))
         kept = replace(brought, read=tuple(unasked)) if unasked else brought
+        if not belongs.is_begun and self._sessions.has_gone_on(session, keys_of(kept.read)):
+            # Another turn came first: to bring the older list now would take back what is newer.
+            session.record_beside(answer)
+            return
         turn = Turn(
             asked=asked,
             sought=sought,
