@@ -10,6 +10,7 @@ from lowwater.cli.sessions.costs import costs_of
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
 from lowwater.values.stored import Account
+from lowwater.values.usage import Usage
 from lowwater.wire.response import decode_response
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
@@ -43,10 +44,10 @@ class Client:
         self.listed += kept
         return self._last
 
-    def asks_for_a_summary(self) -> bytes:
+    def asks_for_a_summary(self, more: str = "") -> bytes:
         """Ask for a summary of everything; the list stays as it is."""
         question = CLAUDE if self.path == "/v1/messages" else CODEX
-        self._post([*self.listed, {"role": "user", "content": question}])
+        self._post([*self.listed, {"role": "user", "content": question + more}])
         return self._last
 
     def _post(self, listed: list[Any]) -> Any:
@@ -120,3 +121,22 @@ def test_the_conversation_goes_on_as_foreseen(start: Starting, path: str) -> Non
     read = last.usage.cache_read
     assert 0.8 * read <= last.expected.cache_read <= read
     assert SUMMARY not in str(opened(through, path).ledger.messages[-2:])
+
+
+def test_a_question_for_a_summary_that_is_too_long_at_first_is_no_part_of_the_conversation_either(
+    start: Starting,
+) -> None:
+    through = start(answers, default_context=9_000)
+    client = Client(through, "/v1/messages")
+    for number in range(4):
+        client.says(f"Find defect {number}. " + WORK)
+    before = opened(through, client.path)
+    refused = sum(seen.refusal is not None for seen in through.provider.requests)
+    client.asks_for_a_summary("Nothing else: " + WORK * 3)
+    assert sum(seen.refusal is not None for seen in through.provider.requests) == refused + 1
+    after = opened(through, client.path)
+    assert [each.message.text for each in after.ledger.messages] == [
+        each.message.text for each in before.ledger.messages
+    ]
+    assert after.status().totals.turns == before.status().totals.turns + 1
+    assert after.expected_usage() == Usage(), "no call is under way"

@@ -134,6 +134,19 @@ def test_the_answer_and_the_metrics_say_what_was_done(start: Starting) -> None:
     assert eventually(told)
 
 
+def test_the_answer_tells_of_what_was_sent_after_a_refusal(start: Starting) -> None:
+    through = start(lambda _: Say(text="well"), default_context=12_000)
+    answer = through.post(body(*(f"line {at} of the file\n" * 100 for at in range(41))))
+    assert answer.status_code == 200, answer.text
+    refused, sent = through.provider.requests
+    assert refused.refusal is not None
+    assert len(sent.raw) < len(refused.raw)
+    assert answer.headers["x-lowwater-request"] == "changed"
+    assert int(answer.headers["x-lowwater-tokens"]) <= 12_000
+    assert "wall" in answer.headers["x-lowwater-decision"]
+    assert eventually(lambda: 'did="changed"' in httpx2.get(through.url + "/metrics").text)
+
+
 def test_count_tokens_counts_what_would_be_sent(start: Starting) -> None:
     through = start(calls_a_tool, settings=SMALL)
     differing = 0

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -315,12 +315,11 @@ class Gateway:
             line.did, line.why = "passed-on", line.outcome
             await self._unprepared(came, asked, place, answering, line)
             return
-        line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
-        is_own = turn.body is asked.body
-        line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
-        line.decision = turn.request.decision.because.code if turn.request.decision else ""
+        _tell(line, turn, asked)
         ask = partial(self._ask, came, asked, base_url)
         sent = await self._sent(turn, ask, answering, line)
+        # What was refused may have been compacted and sent once more.
+        _tell(line, sent.turn, asked)
         if sent.said is not None:
             await relay_read(sent.response, sent.said, answering)
             return
@@ -445,22 +444,20 @@ class Gateway:
         lane = self._lanes.get(client)
         if lane is None:
             lane = self._lanes[client] = asyncio.Semaphore(_THREADS_EACH)
-        thread = _Thread(lane)
+        thread, wanted = _Thread(lane), _Wanted()
         await lane.acquire()
+        work: Future[T] | None = None
         try:
-            if first is not None:
-                await first()
-            wanted = _Wanted()
-            work = self._threads.submit(wanted.run, call, *arguments)
-        except BaseException:
-            thread.free()
-            raise
-        work.add_done_callback(thread.free_from_thread)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(work), _STORE_SECONDS)
-        except TimeoutError:
+            async with asyncio.timeout(_STORE_SECONDS):
+                if first is not None:
+                    await first()
+                work = self._threads.submit(wanted.run, call, *arguments)
+                work.add_done_callback(thread.free_from_thread)
+                return await asyncio.wrap_future(work)
+        except BaseException as error:
             # A store that hangs may hold its thread for long: the client's next request shall find that out for itself.
-            thread.free()
+            if work is None or isinstance(error, TimeoutError):
+                thread.free()
             raise
         finally:
             wanted.is_over = True
@@ -562,6 +559,14 @@ class Gateway:
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+def _tell(line: Line, turn: Turn, asked: Asked) -> None:
+    """Note what is sent for a client's request."""
+    line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
+    is_own = turn.body is asked.body
+    line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
+    line.decision = turn.request.decision.because.code if turn.request.decision else ""
 
 
 def _defect(error: Exception, line: Line) -> None:

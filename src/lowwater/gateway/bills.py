@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -54,16 +55,17 @@ class Bills:
         self._waiting: deque[Bill] = deque()
         self._bytes = 0
         self._not_before = 0.0
-        self._writing = asyncio.Lock()
+        self._under_way: Bill | None = None
+        """The one that is being recorded: it waits no longer, and comes back if the store fails."""
+        self._writing: asyncio.Task[bool] | None = None
         self._task: asyncio.Task[None] | None = None
-        metrics.bills_waiting.set_function(lambda: len(self._waiting))
+        metrics.bills_waiting.set_function(lambda: self._left)
 
     def keep(self, bill: Bill) -> None:
         """Keep an answer until the store takes it."""
         self._waiting.append(bill)
         self._bytes += bill.bytes
-        while self._waiting and (len(self._waiting) > _MOST or self._bytes > _MOST_BYTES):
-            self._lose(self._taken(), "there are too many")
+        self._lose_too_many()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._try_again())
 
@@ -71,43 +73,58 @@ class Bills:
         """Keep an answer if the recording of it that is still under way fails."""
         recording.add_done_callback(partial(self._followed, bill))
 
+    @property
+    def _left(self) -> int:
+        """How many are not recorded yet."""
+        return len(self._waiting) + (self._under_way is not None)
+
     async def caught_up(self) -> None:
         """Record what waits before another turn begins, so that turns are recorded in order; a store that is away is not waited for."""
-        now = asyncio.get_running_loop().time()
-        if self._waiting and not self._writing.locked() and now >= self._not_before:
+        if self._left and asyncio.get_running_loop().time() >= self._not_before:
             await self.write()
 
     async def write(self) -> bool:
-        """Record what waits, the oldest first; return whether nothing waits any more."""
-        async with self._writing:
-            while self._waiting:
-                bill = self._waiting[0]
-                try:
-                    await self._in_thread(self._record, bill)
-                except StoreFailed:
-                    self._not_before = asyncio.get_running_loop().time() + _FIRST_PAUSE
-                    return False
-                except Exception as error:  # noqa: BLE001 - one that cannot be recorded holds no other up
-                    self._lose(self._taken(), type(error).__name__)
-                    _log.error("an answer that cannot be recorded: %s", where(error))
-                    continue
-                self._taken()
+        """Record what waits, the oldest first, or wait until whoever does so has; return whether nothing waits any more.
+
+        Whoever waits may give up at any time: what was begun is recorded all the same, and once.
+        """
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+        return await asyncio.shield(self._writing)
+
+    async def _write(self) -> bool:
+        while self._waiting:
+            bill = self._under_way = self._taken()
+            try:
+                await self._in_thread(self._record, bill)
+            except StoreFailed:
+                self._put_back(bill)
+                self._not_before = asyncio.get_running_loop().time() + _FIRST_PAUSE
+                return False
+            except asyncio.CancelledError:
+                self._put_back(bill)
+                raise
+            except Exception as error:  # noqa: BLE001 - one that cannot be recorded holds no other up
+                self._lose(bill, type(error).__name__)
+                _log.error("an answer that cannot be recorded: %s", where(error))
+            else:
                 self._metrics.bills.labels(became="late").inc()
+            finally:
+                self._under_way = None
         return True
 
     async def close(self) -> None:
         """Try once more, and give up what is left."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await _cancelled(self._task)
         with suppress(TimeoutError):
             await asyncio.wait_for(self.write(), _AT_LAST)
+        await _cancelled(self._writing)
         while self._waiting:
             self._lose(self._taken(), "the gateway ends")
 
     async def _try_again(self) -> None:
         pause = _FIRST_PAUSE
-        while self._waiting:
+        while self._left:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             await self.write()
@@ -127,6 +144,15 @@ class Bills:
         self._bytes -= bill.bytes
         return bill
 
+    def _put_back(self, bill: Bill) -> None:
+        self._waiting.appendleft(bill)
+        self._bytes += bill.bytes
+        self._lose_too_many()
+
+    def _lose_too_many(self) -> None:
+        while self._waiting and (len(self._waiting) > _MOST or self._bytes > _MOST_BYTES):
+            self._lose(self._taken(), "there are too many")
+
     def _lose(self, bill: Bill, why: str) -> None:
         self._metrics.bills.labels(became="lost").inc()
         session = bill.turn.session.name if bill.turn is not None else "-"
@@ -137,6 +163,13 @@ class Bills:
             session,
             _figures(bill.answer, bill.others),
         )
+
+
+async def _cancelled(task: "asyncio.Task[Any] | None") -> None:
+    """End a task, if there is one."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def _figures(answer: bytes, others: Sequence[Usage]) -> str:

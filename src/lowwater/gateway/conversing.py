@@ -10,7 +10,7 @@ import msgspec
 
 from lowwater.errors import BadInput
 from lowwater.gateway.answering import Answering
-from lowwater.gateway.exchange import piece
+from lowwater.gateway.exchange import NO_STATUS, piece
 from lowwater.gateway.hiding import Hiding, hiding_for
 from lowwater.gateway.logs import where
 from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extended
@@ -33,14 +33,11 @@ _ODD = (BadInput, msgspec.MsgspecError, ValueError, LookupError, TypeError, Attr
 """What comes of reading something that is no answer: a provider may say anything."""
 
 
-_NO_STATUS = 600
-
-
 class _NotFollowed(Refused):
     """The provider refused to go on from what was recalled; its client gets that as it came."""
 
     def __init__(self, response: aiohttp.ClientResponse, said: bytes) -> None:
-        status = response.status if response.status < _NO_STATUS else 502
+        status = response.status if response.status < NO_STATUS else 502
         super().__init__(status, f"the provider answered {response.status} behind a recall")
         self._said = said
         self._headers = returned(response)

@@ -19,7 +19,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-_NO_STATUS = 600
+NO_STATUS = 600
+"""The first number that is no HTTP status any more."""
 _NOT_PLAIN = re.compile(rb"[^\x21-\x7e]")
 """Bytes that a request line may not hold."""
 _PACKED = 64 * 1024
@@ -197,7 +198,7 @@ async def _body(receive: Receive, arriving: Arriving, most_bytes: int) -> bytes:
 
 async def start(send: Send, response: aiohttp.ClientResponse) -> None:
     """Pass on a provider's status and headers, or raise Refused if that is no status."""
-    if response.status >= _NO_STATUS:
+    if response.status >= NO_STATUS:
         raise Refused(
             502, f"the provider answered with the status {response.status}, which HTTP does not have"
         )

@@ -82,8 +82,14 @@ class Sessions:
         key = (sought.tenant, model, base_url)
         match = self._found(sought, key)
         if match is None or match.kind != "same":
-            return self._begun(match, sought, key)
+            # It is not kept ready: it would take the place of one that goes on.
+            return self._begun(match, sought, key, is_kept=False)
         return self._refreshed(match.session, key)
+
+    def has_gone_on(self, session: Session, keys: Sequence[bytes]) -> bool:
+        """Return whether a session has a list with these keys, and more behind it."""
+        numbers = branch_of(session.ledger)
+        return len(numbers) > len(keys) and _holds(session.ledger, numbers, keys)
 
     def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
@@ -115,10 +121,11 @@ class Sessions:
         session.refresh()
         return session
 
-    def _begun(self, match: Match | None, sought: Sought, key: _Key) -> Session:
+    def _begun(self, match: Match | None, sought: Sought, key: _Key, *, is_kept: bool = True) -> Session:
         """Return a new session; one that left another has what the other had until then, and nothing that came later."""
         # Long enough that two replicas never draw the same: a name decides whose session it is.
-        session = self._opened(f"{new_name(self._clock.now())}{secrets.token_hex(8)}", key)
+        name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
+        session = self._opened(name, key) if is_kept else self._read(name, key)
         if match is None:
             session.begin(About(source=self._source(sought)))
             return session
@@ -141,13 +148,18 @@ class Sessions:
                 self._open.move_to_end(name)
                 self._weigh(name, session)
                 return session
-        library = self._library(key)
-        session = library.session(name, as_left=True)
-        library.release(name)
+        session = self._read(name, key)
         with self._lock:
             session = self._open.setdefault(name, session)
             self._open.move_to_end(name)
             self._weigh(name, session)
+        return session
+
+    def _read(self, name: str, key: _Key) -> Session:
+        """Return a session as it was left, of which nobody else knows yet."""
+        library = self._library(key)
+        session = library.session(name, as_left=True)
+        library.release(name)
         return session
 
     def _weigh(self, name: str, session: Session) -> None:

@@ -21,6 +21,7 @@ from lowwater.gateway.recalling import RecallCall, with_recall
 from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
 from lowwater.gateway.sessions import Sessions
 from lowwater.ingest.likeness import likeness
+from lowwater.values.message import Message
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.marks import unmark_content
 from lowwater.wire.context_limit import context_length_in, refuses_images
@@ -125,7 +126,7 @@ class Turns:
         if unasked:
             request = session.shown(brought)
             body = outgoing(asked, request, marking=self._options.marks)
-            pending = Pending(partial(session.bring, replace(brought, read=tuple(unasked))))
+            pending = _without_question(session, brought, unasked)
         else:
             offered = session.offer_turn(brought)
             request = offered.request
@@ -162,12 +163,16 @@ class Turns:
                 return None
             session.refused_beyond(tokens)
         read, _ = self._read(asked, turn.sought.tenant)
-        offered = session.offer_turn(ReadAlready(asked=asked, read=tuple(read)), fewer_images=fewer_images)
+        brought = ReadAlready(asked=asked, read=tuple(read))
+        offered = session.offer_turn(brought, fewer_images=fewer_images)
         body = outgoing(asked, offered.request, marking=self._options.marks)
         if body == turn.body:
             return None
         self._note(turn.sought, offered.request)
-        pending = Pending(partial(session.accept_turn, offered, body=body))
+        if turn.unasked:
+            pending = _without_question(session, brought, _unasked(read))
+        else:
+            pending = Pending(partial(session.accept_turn, offered, body=body))
         return replace(turn, request=offered.request, body=body, pending=pending)
 
     def accepted(self, turn: Turn) -> None:
@@ -191,6 +196,10 @@ class Turns:
         session, unasked = belongs.session, _unasked(read)
         brought = ReadAlready(asked=asked, read=tuple(read))
         kept = replace(brought, read=tuple(unasked)) if unasked else brought
+        if not belongs.is_begun and self._sessions.has_gone_on(session, keys_of(kept.read)):
+            # Another turn came first: to bring the older list now would take back what is newer.
+            session.record_beside(answer)
+            return
         turn = Turn(
             asked=asked,
             sought=sought,
@@ -221,7 +230,7 @@ class Turns:
                 # The list without the client's question goes on as well as one that begins with the summary.
                 further += [turn.unasked, *lines_of(message.text)]
             else:
-                further += self._behind(turn, answer)
+                further += _behind(turn, message)
                 if turn.asked.hint and turn.asked.tools:
                     further.append(named(turn.asked.hint))
                 if turn.asks_apart and not turn.asked.hint:
@@ -259,9 +268,15 @@ class Turns:
         )
         return read, sought
 
-    def _behind(self, turn: Turn, answer: bytes) -> list[bytes]:
-        """Return the key of the list with its answer."""
-        return chain_of([likeness(decode_response(answer).message)], turn.sought.keys[-1])
+
+def _behind(turn: Turn, answer: Message) -> list[bytes]:
+    """Return the key of the list with its answer."""
+    return chain_of([likeness(answer)], turn.sought.keys[-1])
+
+
+def _without_question(session: Session, brought: ReadAlready, unasked: Sequence[Read]) -> Pending:
+    """Return what a list with the client's own question for a summary at its end brings: all but the question."""
+    return Pending(partial(session.bring, replace(brought, read=tuple(unasked))))
 
 
 def _is_first(turn: Turn) -> bool:
