@@ -87,8 +87,9 @@ def test_a_body_that_is_too_large_is_refused_in_the_clients_words(start: Startin
 
 def test_without_a_key_there_is_no_way_through_if_one_is_required(start: Starting) -> None:
     through = start(require_key=True)
-    refused = httpx2.post(through.url + "/v1/messages", json=BODY)
-    assert (refused.status_code, through.provider.requests) == (401, ())
+    for told in ("", "Bearer", "bearer, Bearer", "Basic", "Token"):
+        refused = httpx2.post(through.url + "/v1/messages", json=BODY, headers={"authorization": told})
+        assert (refused.status_code, through.provider.requests) == (401, ()), told
     assert through.post(BODY).status_code == 200
 
 

@@ -6,7 +6,10 @@ import anthropic
 import openai
 import pytest
 
+from lowwater.gateway.hiding import hiding_for
+from lowwater.gateway.recalling import calls_in, extended
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
+from lowwater.values.message import Format
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 
 SECRET = "the harbour master's number is 77-1234"
@@ -148,3 +151,33 @@ def test_without_the_option_no_tool_is_added(start: Starting) -> None:
     through = start()
     by_anthropic(through, stream=False)
     assert names(through.provider.requests[0]) == ["read"]
+
+
+@pytest.mark.parametrize(
+    ("format", "answer"),
+    [
+        (
+            "anthropic",
+            '"content": [{"type": "tool_use", "id": "1", "name": "lowwater_search", "input": {"n": 1e999}}]',
+        ),
+        (
+            "openai_chat",
+            '"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "1", "type": "function",'
+            ' "function": {"name": "lowwater_search", "arguments": "{}"}}]}}]',
+        ),
+        (
+            "openai_responses",
+            '"output": [{"type": "function_call", "call_id": "1", "name": "lowwater_search"}]',
+        ),
+    ],
+)
+def test_numbers_that_no_float_holds_do_not_keep_recall_from_an_answer(format: Format, answer: str) -> None:
+    whole = f'{{{answer}, "usage": {{"more": 1e999}}, "large": {10**30}}}'.encode()
+    calls = calls_in(whole, format)
+    assert [(call.id, call.name) for call in calls] == [("1", "lowwater_search")]
+    body = b'{"input": []}' if format == "openai_responses" else b'{"messages": []}'
+    assert b"found" in extended(body, whole, calls, ["found"], format)
+    hiding = hiding_for(format)
+    hiding.whole(whole)
+    assert hiding.is_waiting()
+    assert b"lowwater_search" not in hiding.answer()

@@ -54,7 +54,12 @@ Asking = Callable[[str, bool], Any]
 @ASKING
 @pytest.mark.parametrize(
     "failing",
-    [BUSY, Fail(status=500, type="api_error", message="oh"), Fail(status=400, type="invalid", message="no")],
+    [
+        BUSY,
+        Fail(status=500, type="api_error", message="oh"),
+        Fail(status=400, type="invalid", message="no"),
+        Fail(status=307, type="api_error", message="over there"),
+    ],
     ids=lambda failing: str(failing.status),
 )
 def test_an_sdk_raises_what_the_provider_refused(

@@ -21,7 +21,7 @@ from lowwater.gateway.serving import served
 from lowwater.store.memory import MemoryStore
 from lowwater.store.opening import open_store
 from lowwater.testing.postgres import restartable_server
-from lowwater.testing.provider import Say
+from lowwater.testing.provider import Fail, Say
 from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, calls_a_tool, eventually, working
 
@@ -200,6 +200,17 @@ def test_bills_survive_an_outage_of_the_database(start: Starting, stream: bool) 
         (session,) = store.sessions()
         assert (session.turns, session.messages) == (3, 6)
         assert 'lowwater_gateway_bills_total{became="late"} 2.0' in httpx2.get(through.url + "/metrics").text
+        store.close()
+
+
+def test_a_redirect_during_an_outage_is_no_answer_that_is_billed_later(start: Starting) -> None:
+    with restartable_server() as server:
+        store = open_store(server.address)
+        through = start([Fail(status=307, type="api_error", message="over there")], store=store)
+        server.stop()
+        assert through.post(body("a")).status_code == 307
+        assert "lowwater_gateway_bills_waiting 0.0" in httpx2.get(through.url + "/metrics").text
+        server.start()
         store.close()
 
 

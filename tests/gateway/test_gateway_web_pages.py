@@ -1,6 +1,8 @@
 """No web page gets in, whatever a browser lets it send; what a provider refuses leaves nothing behind."""
 
 import logging
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from lowwater.gateway.options import new_capability
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Fail, Say, Seen
+from lowwater.values.secrets import conceal
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 BODY = msgspec.json.encode(
@@ -44,17 +47,49 @@ def sent(through: Through, path: str = MESSAGES, *, method: str = "POST", **head
         {"host": "evil.example:4141", "origin": "http://evil.example:4141", "content_type": JSON},
         {"host": "", "content_type": JSON},
         {"sec_fetch_site": "cross-site", "content_type": JSON},
+        {"sec_fetch_site": "none, cross-site", "content_type": JSON},
+        {"origin": "http://evil.example@127.0.0.1:PORT", "content_type": JSON},
     ],
     ids=lambda headers: " ".join(headers.values()),
 )
 def test_a_web_page_reaches_no_provider(start: Starting, path: str, headers: dict[str, str]) -> None:
     through = start()
+    port = through.url.rpartition(":")[2]
+    headers = {name: value.replace("PORT", port) for name, value in headers.items()}
     answer = sent(through, path, x_api_key="sk-one", **headers)
     assert answer.status_code == 403
     error = answer.json()["error"]
     assert error["type"] == "permission_error"
     assert "--allow-" in error["message"] or "other sites" in error["message"]
     assert ("type" in answer.json()) == (path != CHAT), "in the words of the format the client speaks"
+    assert (through.provider.requests, through.store.sessions()) == ((), [])
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ("127.0.0.1", "evil.example"),
+        ("evil.example", "127.0.0.1"),
+        ("127.0.0.1#.evil.example",),
+        ("127.0.0.1/.evil.example",),
+        ("localhost?.evil.example",),
+        ("evil.example@127.0.0.1",),
+        ("127.0.0.1:80:80",),
+        ("[::1].evil.example",),
+    ],
+    ids=" and ".join,
+)
+def test_a_host_is_one_host_and_its_port_and_nothing_else(start: Starting, hosts: tuple[str, ...]) -> None:
+    through = start()
+    with closing(HTTPConnection(through.url.removeprefix("http://"), timeout=60)) as client:
+        client.putrequest("POST", MESSAGES, skip_host=True)
+        for host in hosts:
+            client.putheader("host", host)
+        client.putheader("content-type", JSON)
+        client.putheader("content-length", str(len(BODY)))
+        client.endheaders(BODY)
+        answer = client.getresponse()
+        assert (answer.status, b"Host" in answer.read()) == (403, True)
     assert (through.provider.requests, through.store.sessions()) == ((), [])
 
 
@@ -69,7 +104,14 @@ def test_a_web_page_reads_nothing_of_the_gateway(start: Starting, path: str, hea
 
 
 @pytest.mark.parametrize(
-    "kind", ["text/plain", "text/plain; charset=application/json", "application/x-www-form-urlencoded", ""]
+    "kind",
+    [
+        "text/plain",
+        "text/plain; charset=application/json",
+        "application/x-www-form-urlencoded",
+        "",
+        "application/json;, text/plain",
+    ],
 )
 @pytest.mark.parametrize("path", [MESSAGES, "/v1/messages/", CHAT, "/v1/responses"])
 def test_a_conversation_comes_as_json_or_not_at_all(start: Starting, path: str, kind: str) -> None:
@@ -109,6 +151,11 @@ def test_paths_that_pass_through_untouched_take_any_content_type(start: Starting
     assert [seen.path for seen in through.provider.requests] == ["/v1/files"]
 
 
+def test_redaction_knows_every_capability() -> None:
+    drawn = [new_capability() for _ in range(5_000)]
+    assert [each for each in drawn if each in conceal(f"http://127.0.0.1:40123/{each}/v1")] == []
+
+
 def test_a_capability_opens_the_providers_routes_and_is_never_seen_again(
     start: Starting, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,7 +164,9 @@ def test_a_capability_opens_the_providers_routes_and_is_never_seen_again(
     through = start(store=store, capability=capability)
     named = {"content_type": JSON, "x_api_key": "sk-one", "anthropic_version": "2023-06-01"}
     with caplog.at_level(logging.INFO, logger="lowwater.gateway"):
-        assert sent(through, f"/{capability}/v1/messages", **named).status_code == 200
+        spelled = "".join(f"%{ord(each):02x}" for each in capability)
+        query = f"?beta=true&token={capability}&{spelled}=1&a=b"
+        assert sent(through, f"/{capability}/v1/messages{query}", **named).status_code == 200
         for closed in (
             MESSAGES,
             f"/{new_capability()}/v1/messages",
@@ -130,7 +179,7 @@ def test_a_capability_opens_the_providers_routes_and_is_never_seen_again(
             assert sent(through, closed, **named).status_code == 403, closed
         assert eventually(lambda: len(caplog.messages) == 8)
     (seen,) = through.provider.requests
-    assert seen.path == "/v1/messages"
+    assert seen.path == "/v1/messages?beta=true&a=b"
     assert capability not in f"{seen.headers} {seen.raw!r}"
     assert capability not in caplog.text
     store.close()

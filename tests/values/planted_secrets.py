@@ -54,6 +54,8 @@ def _by_place(draw: _Drawing) -> Iterator[Planted]:
     password, other, token, session = draw(14), draw(10), draw(40), draw(26, ascii_lowercase + digits)
     word = draw.words(2, "-")
     capability, own, cloned, storage = f"lw-{draw(32)}", draw(32, _HEX), draw(40), f"{draw(86)}=="
+    encoded = b64encode(f"-----BEGIN EC PRIVATE KEY-----\n{draw(64)}\n".encode()).decode()
+    signature, seed = draw(64, _HEX), draw(16, ascii_uppercase + "234567")
     apache, shadow = f"$apr1${draw(8)}${draw(22)}", f"$6${draw(16)}${draw(86)}"
     places = {
         "basic header": (f"Authorization: Basic {basic}", basic),
@@ -101,6 +103,23 @@ def _by_place(draw: _Drawing) -> Iterator[Planted]:
         ),
         "kubernetes secret": (f"stringData:\n  password: {word}\n", word),
         "htpasswd": (f"bob:{apache}", apache),
+        "pass of a database": (f"export DB_PASS={other}", other),
+        "pass of words": (f"DB_PASS={word}", word),
+        "pass in JSON": (f'{{"smtp_pass": "{other}"}}', other),
+        "ansible": (f"ansible_ssh_pass={word}", word),
+        "ansible inventory": (f"web1 ansible_host=10.0.0.7 ansible_become_pass={word} ansible_port=22", word),
+        "kubeconfig": (f"    client-key-data: {encoded}\n", encoded),
+        "signed for S3": (
+            f"https://b.s3.example.com/k?X-Amz-Expires=60&X-Amz-Signature={signature}",
+            signature,
+        ),
+        "htpasswd -b": (f"htpasswd -b /etc/nginx/users bob {word}", word),
+        "htpasswd -nb": (f"docker run httpd htpasswd -nbB bob {word}", word),
+        "zip -P": (f"zip -r -P {word} a.zip folder", word),
+        "unzip -P": (f"unzip -P{other}7 a.zip", f"{other}7"),
+        "openssl -k": (f"openssl enc -aes-256-cbc -in a -out b -k {word}", word),
+        "openssl -pass": (f"openssl rsa -in key.pem -passin pass:{word}", word),
+        "one-time passwords": (f"otpauth://totp/App:bob?issuer=App&secret={seed}&digits=6", seed),
         "shadow": (f"bob:{shadow}:19000:0:99999:7:::", shadow),
     }
     for name, (text, secret) in places.items():

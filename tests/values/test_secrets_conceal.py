@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.values.secrets import conceal
+from lowwater.values.secrets.keys import FAMILIES
+from lowwater.values.secrets.names import STEMS
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
 FRAGMENTS = (
@@ -37,6 +39,12 @@ REPEATED = {
     "secrets": f"{KEY} ",
     "backslashes": "\\",
     "wide": "值İ",
+    "capability": "lw-",
+    "capability of letters": "lw-a",
+    "zip": "zip ",
+    "openssl": "openssl -k ",
+    "htpasswd": "htpasswd -b ",
+    "one-time password": "otpauth://",
 }
 
 
@@ -75,6 +83,16 @@ def test_time_grows_with_the_length_and_not_with_its_square(what: str) -> None:
     quick = min(_seconds(small) for _ in range(3))
     slow = min(_seconds(large) for _ in range(2))
     assert slow < 8 * 4 * max(quick, 0.002), f"{quick:.4f} s, eight times as much text {slow:.4f} s"
+
+
+@pytest.mark.parametrize(
+    "literal", sorted({each.literal for each in FAMILIES} | {each.word for each in STEMS})
+)
+def test_no_beginning_of_a_secret_is_slow_when_it_is_repeated(literal: str) -> None:
+    for piece in (literal, f"{literal}a"):
+        small, large = (piece * (size // len(piece)) for size in (24_000, 96_000))
+        quick, slow = (min(_seconds(text) for _ in range(2)) for text in (small, large))
+        assert slow < 4 * 2.5 * max(quick, 0.01), f"{quick:.4f} s, four times as much text {slow:.4f} s"
 
 
 @pytest.mark.full

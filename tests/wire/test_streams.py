@@ -362,3 +362,59 @@ def test_a_backend_that_leaves_the_output_out_of_its_last_event() -> None:
     assert answer is not None
     assert json.loads(answer)["output"] == [item]
     assert stream.usage == Usage(uncached=5, output=2)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ("[]", Usage(uncached=9, output=1)),
+        ('"x"', Usage(uncached=9, output=1)),
+        ("5", Usage(uncached=9, output=1)),
+        ("null", Usage(uncached=9, output=1)),
+        ('{"output_tokens": 1e999}', None),
+        ('{"output_tokens": 7, "more": 1e999}', Usage(uncached=9, output=7)),
+    ],
+)
+@pytest.mark.parametrize("begins", [False, True], ids=["at its end", "at its beginning too"])
+def test_an_answer_of_anthropic_is_not_lost_for_its_usage(
+    usage: str, counted: Usage | None, begins: bool
+) -> None:
+    odd = ', "odd": 1e999' if begins else ""
+    events = [
+        '{"type": "message_start", "message": {"role": "assistant", "content": [],'
+        f' "usage": {{"input_tokens": 9, "output_tokens": 1{odd}}}}}}}',
+        '{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "", "odd": 1e999}}',
+        '{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "paid for"}}',
+        f'{{"type": "message_delta", "delta": {{"stop_reason": "end_turn"}}, "usage": {usage}}}',
+        '{"type": "message_stop"}',
+    ]
+    stream = fed("anthropic", *(f"data: {event}\n\n".encode() for event in events))
+    answer = stream.answer()
+    assert (stream.broken, answer is None) == ("", False)
+    assert stream.usage == counted
+    response = decode_response(answer or b"")
+    assert (str(response.message.parts[0].text), response.usage) == ("paid for", counted)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("usage", ["[]", "5", '{"prompt_tokens": 1e999}'])
+def test_an_answer_of_a_chat_is_not_lost_for_a_number(usage: str) -> None:
+    choice = '{"index": 0, "delta": {"content": "paid for", "odd": 1e999}, "finish_reason": "stop"}'
+    stream = fed(
+        "openai_chat", f'data: {{"choices": [{choice}], "usage": {usage}}}\n\ndata: [DONE]\n\n'.encode()
+    )
+    assert (stream.broken, stream.usage) == ("", None)
+    assert decode_response(stream.answer() or b"").message.parts[0].text == "paid for"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("usage", ["[]", "5", '{"input_tokens": 1e999}'])
+def test_an_answer_of_responses_is_not_lost_for_a_number(usage: str) -> None:
+    item = (
+        '{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "paid for"}]}'
+    )
+    response = f'{{"status": "completed", "output": [{item}], "usage": {usage}, "odd": 1e999}}'
+    stream = fed(
+        "openai_responses",
+        f'data: {{"type": "response.completed", "odd": 1e999, "response": {response}}}\n\n'.encode(),
+    )
+    assert (stream.broken, stream.usage) == ("", None)
+    assert decode_response(stream.answer() or b"").message.parts[0].text == "paid for"  # type: ignore[union-attr]

@@ -55,6 +55,26 @@ def test_what_an_error_taught_holds_for_every_session_at_that_place_and_is_kept(
     assert again.session("one").status().context == 40_000
 
 
+def test_where_a_window_was_learned_is_kept_without_what_the_url_holds(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'kept.db'}"
+    urls = [
+        "http://bob:hunter2222@host:4141/lw-capability/v1",
+        "http://bob:other3333@host:4141/lw-capability/v1",
+    ]
+    lowwater = Lowwater(model=MODEL, base_url=urls[0], store=store, clock=ScriptedClock())
+    session = lowwater.session("one")
+    session.append({"role": "user", "content": "go"})
+    session.learn_context_length(RuntimeError(TOO_LONG))
+    session.learn_context_length(30_000)
+    again = Lowwater(model=MODEL, base_url=urls[0], store=store, clock=ScriptedClock()).session("one")
+    assert again.status().context == 30_000
+    again.use(MODEL, base_url=urls[1])
+    assert again.status().context == SOLD, "another URL at the same host is another place"
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"http://host:4141" in kept
+    assert [word for word in (b"hunter2222", b"lw-capability", b"bob:") if word in kept] == []
+
+
 @pytest.mark.parametrize(
     ("prompt", "context"), [(39_000, 40_000), (40_001, SOLD)], ids=["within the limit", "beyond it"]
 )

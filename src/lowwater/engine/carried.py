@@ -25,7 +25,7 @@ _decoder = msgspec.msgpack.Decoder(_Carried)
 
 def pack(state: State) -> bytes:
     """Return what is carried of a session."""
-    return _encoder.encode(_Carried(**_values(state)))
+    return _encoder.encode(_Carried(**_values(state) | {"route": state.route.storable()}))
 
 
 def unpack(carried: bytes, state: State) -> State:
@@ -34,7 +34,10 @@ def unpack(carried: bytes, state: State) -> State:
         found = _decoder.decode(carried)
     except msgspec.MsgspecError:
         return state
-    return replace(state, **_values(found))
+    values = _values(found)
+    if values["route"] == state.route.storable():
+        values["route"] = state.route  # whoever opens it knows the whole URL
+    return replace(state, **values)
 
 
 def moved_on(seen: State, new: State) -> bool:

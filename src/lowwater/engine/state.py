@@ -1,5 +1,9 @@
 """What changes from turn to turn, as one value."""
 
+import re
+from hashlib import blake2b
+from urllib.parse import urlsplit
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -60,6 +64,27 @@ class Route(Struct, frozen=True, kw_only=True):
 
     model: str
     base_url: str = ""
+
+    def storable(self) -> "Route":
+        """Return it as it may be stored: a hash stands for all of the URL that may hold a password or a capability."""
+        return Route(model=self.model, base_url=_told_apart(self.base_url))
+
+
+def _told_apart(url: str) -> str:
+    """Return a URL's scheme, host and port, and what tells it from others there; nothing more if it is nothing more."""
+    try:
+        parts = urlsplit(url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        shown = f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+    except ValueError:
+        shown = ""
+    if not url or url == shown or _STORABLE.fullmatch(url):
+        return url
+    return f"{shown}#{blake2b(url.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
+
+
+_STORABLE = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/@?#]*)?#[0-9a-f]{16}")
+"""A URL that was stored before."""
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -348,7 +348,7 @@ class Gateway:
             await self._untouched(came, answering)
             return
         response = await answering.unless_gone(self._ask(came, asked, place.base_url, asked.body))
-        if response.status >= 400:
+        if response.status >= 300:
             await relay(response, answering)
             return
 

@@ -212,7 +212,7 @@ class Conversing:
             return None
         with self._reaching():
             response = await self._ask(self._body)
-            if response.status >= 400:
+            if response.status >= 300:
                 raise _NotFollowed(response, await peeked(response))
         self._response.release()
         self._response = response

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -12,7 +11,7 @@ from lowwater.engine.recall.schemas import anthropic_tools, is_recall, offers_re
 from lowwater.gateway.asked import Asked
 from lowwater.send.splice import with_items
 from lowwater.values.message import Format
-from lowwater.wire.reading import write_json, write_object
+from lowwater.wire.reading import read_plain, write_json, write_object
 from lowwater.wire.tools import tools_as
 
 MOST_ROUNDS = 6
@@ -55,7 +54,7 @@ def with_recall(asked: Asked) -> Asked:
 
 def calls_in(answer: bytes, format: Format) -> list[RecallCall]:
     """Return the calls of recall tools in a whole answer."""
-    told: dict[str, Any] = msgspec.json.decode(answer)
+    told: dict[str, Any] = read_plain(answer)
     match format:
         case "anthropic":
             return [
@@ -83,7 +82,7 @@ def extended(
     body: bytes, answer: bytes, calls: Sequence[RecallCall], results: Sequence[str], format: Format
 ) -> bytes:
     """Return the request that goes on from an answer by what its recall calls brought back."""
-    told: dict[str, Any] = msgspec.json.decode(answer)
+    told: dict[str, Any] = read_plain(answer)
     pairs = list(zip(calls, results, strict=True))
     items: list[object]
     match format:

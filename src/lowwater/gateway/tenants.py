@@ -15,6 +15,9 @@ ACCESS = "x-lowwater-key"
 
 _ONE = re.compile(r"[A-Za-z0-9_.=-]+")
 """How one token is written; a header that came twice is no token."""
+_SCHEMES = frozenset({"bearer", "basic", "digest", "token", "apikey", "key", "negotiate"})
+"""Words before a credential in `Authorization`, which are none themselves."""
+_BETWEEN = re.compile(r"[\s,]+")
 _UNSIGNED = frozenset({"", "none"})
 _OPENAI_CLAIM = "https://api.openai.com/auth"
 
@@ -45,11 +48,20 @@ def credential_of(headers: Mapping[str, str]) -> str:
 
 def _credentials(headers: Mapping[str, str]) -> list[str]:
     """Return all keys and tokens of a request, each once: many clients send one key under two names."""
-    bearer = headers.get("authorization", "")
-    kind, _, token = bearer.partition(" ")
-    given = token if kind.lower() == "bearer" and token.strip() else bearer
-    found = (given, headers.get("x-api-key", ""), headers.get("api-key", ""))
+    found = (
+        _authorized(headers.get("authorization", "")),
+        headers.get("x-api-key", ""),
+        headers.get("api-key", ""),
+    )
     return list(dict.fromkeys(each.strip() for each in found if each.strip()))
+
+
+def _authorized(header: str) -> str:
+    """Return the credential in an `Authorization` header; a scheme with nothing behind it brings none."""
+    if all(word.lower() in _SCHEMES for word in _BETWEEN.split(header) if word):
+        return ""
+    kind, _, token = header.strip().partition(" ")
+    return token if kind.lower() == "bearer" else header
 
 
 def is_admitted(headers: Mapping[str, str], access_keys: tuple[str, ...]) -> bool:

@@ -5,8 +5,9 @@ from (`Sec-Fetch-Site`), and asks before it sends JSON. DNS rebinding makes a pa
 """
 
 import hmac
+import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from lowwater.gateway.refusals import Refused
 
 _JSON = "application/json"
 _FOREIGN_SITES = frozenset({"cross-site", "same-site"})
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(?::[0-9]{0,5})?")
+"""A `Host` as the standard has it; two of them, joined by a comma, are none."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _OPERATORS = frozenset({"/healthz", "/metrics"})
 """Paths that a capability does not open."""
@@ -31,13 +34,14 @@ class Entered(Struct, frozen=True, kw_only=True):
 
 
 def enter(scope: Scope, capability: str) -> Entered:
-    """Take the capability out of a request's path, so that nobody behind this logs, stores or forwards it.
+    """Take the capability out of a request's path and query, so that nobody behind this logs, stores or forwards it.
 
     A path that has it anywhere but at its beginning loses it as well, and opens nothing.
     """
     if not capability:
         return Entered(scope=scope, is_opened=True)
     secret = capability.encode()
+    scope = {**scope, "query_string": _without(secret, scope.get("query_string", b""))}
     path, raw = scope["path"], scope.get("raw_path") or scope["path"].encode()
     first, _, rest = path[1:].partition("/")
     raw_first, _, raw_rest = raw[1:].partition(b"/")
@@ -48,13 +52,19 @@ def enter(scope: Scope, capability: str) -> Entered:
     return Entered(scope={**scope, **clean}, is_opened=False)
 
 
+def _without(secret: bytes, query: bytes) -> bytes:
+    """Return a query without the fields that hold a secret, however it is written in them."""
+    return b"&".join(field for field in query.split(b"&") if secret not in unquote_to_bytes(field))
+
+
 def refuse_web_pages(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
     """Raise Refused for a request that a page of somebody else may have sent, or whose content type a page may send unasked."""
     _check_host(scope, headers, options)
     _check_origin(scope, headers, options)
     path = scope["path"].rstrip("/")
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if scope["method"] == "POST" and path in FORMATS and kind != _JSON:
+    told = headers.get("content-type", "")
+    kind = told.partition(";")[0].strip().lower()
+    if scope["method"] == "POST" and path in FORMATS and (kind != _JSON or "," in told):
         raise Refused(415, f"the content type of this request must be {_JSON}")
 
 
@@ -66,7 +76,12 @@ def refuse_unless_opened(entered: Entered) -> None:
 
 def _check_host(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
     """Refuse hosts that are not ours: any but loopback ones at a loopback address, and all others where some are named."""
-    host = _host_in(headers.get("host", ""))
+    told = headers.get("host", "")
+    host = _host_in(told)
+    if told and not host:
+        raise Refused(
+            403, "this gateway does not answer to that Host: it must be one host, and its port at most"
+        )
     if host in options.hosts:
         return
     server = scope.get("server")
@@ -87,7 +102,8 @@ def _check_origin(scope: Scope, headers: Mapping[str, str], options: Options) ->
                 "this gateway takes no requests of that Origin: an operator can name it by --allow-origin",
             )
         return
-    if headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
+    sites = {site.strip() for site in headers.get("sec-fetch-site", "").lower().split(",")}
+    if sites & _FOREIGN_SITES:
         raise Refused(403, "this gateway takes no requests of other sites' pages")
 
 
@@ -98,12 +114,15 @@ def _is_own(origin: str, scope: Scope) -> bool:
     except ValueError:
         return False
     server = scope.get("server")
-    return server is not None and is_loopback(parts.hostname or "") and port == server[1]
+    return (
+        server is not None
+        and "@" not in parts.netloc
+        and is_loopback(parts.hostname or "")
+        and port == server[1]
+    )
 
 
 def _host_in(header: str) -> str:
-    """Return the host that a `Host` header names, without its port; empty if it names none."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """Return the host that a `Host` header names, without its port; empty if it names none, or more than that."""
+    found = _HOST.fullmatch(header.strip())
+    return found["host"].strip("[]").lower() if found else ""

@@ -73,4 +73,4 @@ def _with(
 
 
 def _place(model: Model, route: Route) -> str:
-    return f"{model.provider} {route.base_url} {model.name}"
+    return f"{model.provider} {route.storable().base_url} {model.name}"

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from lowwater.engine.recall.schemas import is_recall
+from lowwater.wire.reading import read_plain, write_json
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
@@ -29,7 +28,7 @@ class AnthropicHiding:
         """Take one event and return what the client sees of it now."""
         if event.strip() == b"[DONE]":
             return []
-        told: dict[str, Any] = msgspec.json.decode(event)
+        told: dict[str, Any] = read_plain(event)
         match told.get("type"):
             case "message_start":
                 return _pass(told) if self._is_first else []
@@ -51,7 +50,7 @@ class AnthropicHiding:
 
     def whole(self, answer: bytes) -> None:
         """Take a whole message."""
-        told: dict[str, Any] = msgspec.json.decode(answer)
+        told: dict[str, Any] = read_plain(answer)
         seen = [block for block in told["content"] if self._is_seen(block)]
         self._wholes.append(told | {"content": seen})
 
@@ -79,7 +78,7 @@ class AnthropicHiding:
         last = dict(self._wholes[-1])
         if self.is_waiting() and last.get("stop_reason") == "tool_use":
             last["stop_reason"] = "end_turn"
-        return msgspec.json.encode(last | {"id": self._wholes[0].get("id"), "content": content})
+        return write_json(last | {"id": self._wholes[0].get("id"), "content": content})
 
     def _begin(self, told: dict[str, Any]) -> list[bytes]:
         if not self._is_seen(told["content_block"]):
@@ -98,4 +97,4 @@ class AnthropicHiding:
 
 
 def _pass(told: dict[str, Any]) -> list[bytes]:
-    return [b"event: " + told["type"].encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n"]
+    return [b"event: " + told["type"].encode() + b"\ndata: " + write_json(told) + b"\n\n"]

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from lowwater.engine.recall.schemas import is_recall
+from lowwater.wire.reading import read_plain, write_json
 
 
 class ChatHiding:
@@ -24,7 +23,7 @@ class ChatHiding:
         """Take one chunk and return what the client sees of it now."""
         if event.strip() == b"[DONE]":
             return []
-        told: dict[str, Any] = msgspec.json.decode(event)
+        told: dict[str, Any] = read_plain(event)
         self._id = self._id or told.get("id")
         told = told | {"id": self._id}
         choices = told.get("choices") or []
@@ -48,7 +47,7 @@ class ChatHiding:
 
     def whole(self, answer: bytes) -> None:
         """Take a whole completion."""
-        told: dict[str, Any] = msgspec.json.decode(answer)
+        told: dict[str, Any] = read_plain(answer)
         message = dict(told["choices"][0]["message"])
         calls = message.get("tool_calls") or []
         kept = [call for call in calls if not self._is_recall(call)]
@@ -85,7 +84,7 @@ class ChatHiding:
         choice = last["choices"][0] | {"message": message}
         if self.is_waiting() and choice.get("finish_reason") == "tool_calls":
             choice["finish_reason"] = "stop"
-        return msgspec.json.encode(last | {"id": first.get("id"), "choices": [choice]})
+        return write_json(last | {"id": first.get("id"), "choices": [choice]})
 
     def _seen(self, choice: dict[str, Any]) -> dict[str, Any]:
         delta = dict(choice.get("delta") or {})
@@ -118,4 +117,4 @@ def _says_something(delta: dict[str, Any]) -> bool:
 
 
 def _pass(told: dict[str, Any]) -> list[bytes]:
-    return [b"data: " + msgspec.json.encode(told) + b"\n\n"]
+    return [b"data: " + write_json(told) + b"\n\n"]

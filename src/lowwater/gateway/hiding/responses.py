@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from lowwater.engine.recall.schemas import is_recall
+from lowwater.wire.reading import read_plain, write_json
 
 _ONCE = frozenset({"response.created", "response.in_progress", "response.queued"})
 _LAST = frozenset({"response.completed", "response.incomplete"})
@@ -32,7 +31,7 @@ class ResponsesHiding:
         """Take one event and return what the client sees of it now."""
         if event.strip() == b"[DONE]":
             return []
-        told: dict[str, Any] = msgspec.json.decode(event)
+        told: dict[str, Any] = read_plain(event)
         kind = told.get("type", "")
         if kind in _ONCE:
             self._first = self._first or told.get("response") or {}
@@ -56,7 +55,7 @@ class ResponsesHiding:
 
     def whole(self, answer: bytes) -> None:
         """Take a whole response."""
-        told: dict[str, Any] = msgspec.json.decode(answer)
+        told: dict[str, Any] = read_plain(answer)
         self._first, self._last = self._first or told, told
         self._items += [item for item in told["output"] if self._is_seen(item)]
 
@@ -83,7 +82,7 @@ class ResponsesHiding:
 
     def answer(self) -> bytes:
         """Return the responses as one."""
-        return msgspec.json.encode(self._together(self._last))
+        return write_json(self._together(self._last))
 
     def _together(self, last: dict[str, Any]) -> dict[str, Any]:
         return last | {"id": self._first.get("id", last.get("id")), "output": self._items}
@@ -100,4 +99,4 @@ class ResponsesHiding:
     def _pass(self, told: dict[str, Any]) -> list[bytes]:
         told = told | {"sequence_number": self._sequence}
         self._sequence += 1
-        return [b"event: " + told["type"].encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n"]
+        return [b"event: " + told["type"].encode() + b"\ndata: " + write_json(told) + b"\n\n"]

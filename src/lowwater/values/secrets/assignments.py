@@ -144,7 +144,7 @@ def _is_told(place: _Place, value: str) -> bool:
         return _is_variable(place.kind, value)
     if place.kind != "password" or not _is_password(value):
         return False
-    if place.is_flag or place.is_tag:
+    if place.is_flag or place.is_tag or (place.is_tight and place.head.startswith("ansible_")):
         return True
     if place.is_tight and place.text[max(0, place.starts - 1) : place.starts] in {"?", "&", ";"}:
         return True

@@ -3,13 +3,19 @@
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from functools import partial
 
 from lowwater.values.secrets.found import Found
-from lowwater.values.secrets.strength import is_blank, is_mixed, is_random
+from lowwater.values.secrets.strength import is_blank, is_chosen, is_mixed, is_random, is_worded
 
 _GAP = r"""(?:[\s,"']|\\+["'n])"""
 """What stands between two words: on a command line, in a list of arguments, in a string."""
 _VALUE = r"""[^\s"'`\\,;|&<>]"""
+_SECRET = rf"(?P<secret>{_VALUE}{{4,128}}+)"
+_CLUSTER = r"-(?=[A-Za-z]{0,7}b)(?![A-Za-z]{0,7}n)[A-Za-z]{1,8}+"
+"""Options of htpasswd that take the password from the command line."""
+_PRINTING = r"-(?=[A-Za-z]{0,7}b)(?=[A-Za-z]{0,7}n)[A-Za-z]{1,8}+"
+"""The same without a file."""
 _FLAG = re.compile(
     rf"""(?<=[\s"'])(?:-[A-Za-z]{{0,6}}u|--(?:proxy-)?user)(?:{_GAP}|=){{0,4}}+(?P<user>[^\s"'`\\:@/=]{{1,64}}+):(?P<secret>[^\s"'`\\]{{3,128}}+)"""
 )
@@ -29,6 +35,51 @@ _OPTIONS = (
             rf"(?:\s|\\+[nt]){{1,8}}+password(?:\s|\\+[nt]){{1,8}}+(?P<secret>{_VALUE}{{3,128}}+)"
         ),
     ),
+)
+_THOUGHT_OF = (
+    (
+        "htpasswd",
+        re.compile(
+            rf"htpasswd{_GAP}{{1,4}}+{_CLUSTER}(?:{_GAP}{{1,4}}+{_VALUE}{{1,128}}+){{2}}{_GAP}{{1,4}}+{_SECRET}"
+        ),
+    ),
+    (
+        "htpasswd",
+        re.compile(
+            rf"htpasswd{_GAP}{{1,4}}+{_PRINTING}{_GAP}{{1,4}}+{_VALUE}{{1,128}}+{_GAP}{{1,4}}+{_SECRET}"
+        ),
+    ),
+    (
+        "zip",
+        re.compile(
+            rf"(?<![\w.-])(?:un)?zip(?:{_GAP}{{1,4}}+(?!-P){_VALUE}{{1,64}}+){{0,8}}+{_GAP}{{1,4}}+-P{_GAP}{{0,4}}+{_SECRET}"
+        ),
+    ),
+    (
+        "openssl",
+        re.compile(
+            rf"openssl(?:{_GAP}{{1,4}}+(?!-k{_GAP}|-pass){_VALUE}{{1,64}}+){{1,16}}+{_GAP}{{1,4}}+"
+            rf"(?:-k{_GAP}|-pass(?:in|out)?{_GAP}{{1,4}}+pass:){_SECRET}"
+        ),
+    ),
+)
+"""Passwords on the command lines of programs whose manuals show words in their place."""
+_WRITTEN = (
+    (
+        "client-key-data",
+        "private key",
+        re.compile(
+            r"""client-key-data(?:\\*["']){0,2}:[ ]{0,2}(?:\\*["'])?(?P<secret>[A-Za-z0-9+/]{16,}+={0,2})"""
+        ),
+    ),
+    (
+        "otpauth://",
+        "secret",
+        re.compile(
+            r"""otpauth://(?:(?!secret=)[^\s"'`<>\\]){0,256}+secret=(?P<secret>[A-Za-z2-7]{8,128}+)"""
+        ),
+    ),
+    ("-Signature=", "signature", re.compile(r"X-(?:Amz|Goog)-Signature=(?P<secret>[0-9a-f]{64,1024}+)")),
 )
 _PGPASS = re.compile(
     r"""(?<![\w.:*/-])(?:[A-Za-z0-9.-]{1,128}+|\*):(?:5432|5433|6432|6543|\*):(?:[\w.-]{1,64}+|\*):(?:[\w.-]{1,64}+|\*):(?P<secret>[^\s:"'`\\]{4,128}+)(?![:\w])"""
@@ -64,6 +115,12 @@ def commands_in(text: str, lowered: str) -> Iterator[Found]:
     for word, pattern in _OPTIONS:
         if word in text:
             yield from _plain(pattern, text, "password")
+    for word, pattern in _THOUGHT_OF:
+        if word in text:
+            yield from filter(partial(_is_thought_of, text), _plain(pattern, text, "password"))
+    for word, kind, pattern in _WRITTEN:
+        if word in text:
+            yield from _plain(pattern, text, kind)
     if ":5432:" in text or ":*:*:" in text or ":5433:" in text or ":6432:" in text or ":6543:" in text:
         yield from _plain(_PGPASS, text, "password")
     if "define(" in text:
@@ -123,6 +180,11 @@ def _plain(pattern: re.Pattern[str], text: str, kind: str) -> Iterator[Found]:
     for match in pattern.finditer(text):
         if _is_given(match["secret"]):
             yield Found(match.start("secret"), match.end("secret"), kind)
+
+
+def _is_thought_of(text: str, found: Found) -> bool:
+    value = text[found.start : found.end]
+    return is_chosen(value) or is_worded(value)
 
 
 def _own(text: str, lowered: str) -> Iterator[Found]:

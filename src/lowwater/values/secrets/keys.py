@@ -114,7 +114,7 @@ FAMILIES = (
     _family("age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{40,}+"),
     _family("JWT", "eyJ", rf"(?<!{_ANY}eyJ){_ANY}{{8,}}+\.eyJ{_ANY}{{8,}}+\.{_ANY}*+"),
     _family("bot token", "AA", rf"(?<=[0-9]:AA){_ANY}{{33}}(?!{_ANY})"),
-    _family("gateway capability", "lw-", rf"(?=[A-Za-z_-]*+[0-9]){_ANY}{{32}}(?!{_ANY})"),
+    _family("gateway capability", "lw-", rf"(?=[A-Za-z_-]{{0,31}}+[0-9]){_ANY}{{32}}(?!{_ANY})"),
     _family("password hash", "$apr1$", r"[./A-Za-z0-9]{1,8}+\$[./A-Za-z0-9]{22}"),
     _family("password hash", "$1$", r"[./A-Za-z0-9]{1,8}+\$[./A-Za-z0-9]{22}"),
     _family("password hash", "$2", r"[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}"),

@@ -5,12 +5,14 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from lowwater.errors import BadInput
-from lowwater.wire.reading import read_fields, read_json, write_array, write_json, write_object
+from lowwater.wire.reading import read_fields, read_json, read_plain, write_array, write_json, write_object
 
 Fields = dict[str, Any]
 
 _GROWING = ("text", "thinking", "signature", "content")
 """Fields of a block that come in pieces, by the name they have in their deltas."""
+_NONE = Raw(b"{}")
+_NULL = b"null"
 _OWN = frozenset({"type", "delta", "usage"})
 _KINDS = frozenset(
     {"message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop", "error"}
@@ -31,10 +33,10 @@ class _Error(Struct, frozen=True):
 class _Event(Struct):
     type: str
     index: int = 0
-    message: Fields = {}
-    content_block: Fields = {}
-    delta: Fields = {}
-    usage: Fields | None = None
+    message: Raw = _NONE
+    content_block: Raw = _NONE
+    delta: Raw = _NONE
+    usage: Raw = _NONE
     error: _Error = _Error()
 
 
@@ -74,8 +76,8 @@ class StreamedMessage:
         self.is_done = False
         self.has_begun = False
         self.error = ""
-        self._message: Fields = {}
-        self._usage: Fields | None = None
+        self._message: dict[str, bytes] = {}
+        self._usage: dict[str, bytes] | None = None
         self._blocks: dict[int, _Block] = {}
 
     def take(self, event: bytes) -> None:
@@ -86,13 +88,14 @@ class StreamedMessage:
         self.has_begun = self.has_begun or said.type not in _OPENING
         match said.type:
             case "message_start":
-                self._message = dict(said.message)
-                begun = self._message.get("usage")
-                self._usage = begun if isinstance(begun, dict) else None
+                self._message = read_fields(bytes(said.message))
+                self._usage = _figures(self._message.get("usage", _NULL))
             case "content_block_start":
-                self._blocks[said.index] = _Block(said.content_block)
+                self._blocks[said.index] = _Block(_plain(said.content_block))
             case "content_block_delta":
-                self._blocks.setdefault(said.index, _Block({"type": "text", "text": ""})).add(said.delta)
+                self._blocks.setdefault(said.index, _Block({"type": "text", "text": ""})).add(
+                    _plain(said.delta)
+                )
             case "message_delta":
                 self._end(said, read_fields(event))
             case "message_stop":
@@ -106,24 +109,41 @@ class StreamedMessage:
 
     def usage(self) -> bytes:
         """Return the usage told so far as JSON; empty if none was."""
-        return b"" if self._usage is None else write_json(self._usage)
+        return b"" if self._usage is None else write_object(self._usage)
 
     def answer(self) -> bytes:
         """Return what came so far as a message; empty if nothing did."""
         if not self._message and not self._blocks:
             return b""
-        fields = {name: write_json(value) for name, value in self._message.items()}
-        fields |= {"role": b'"assistant"', "content": write_array([b.whole() for b in self._blocks.values()])}
+        fields = self._message | {
+            "role": b'"assistant"',
+            "content": write_array([b.whole() for b in self._blocks.values()]),
+        }
         if self._usage is not None:
-            fields["usage"] = write_json(self._usage)
+            fields["usage"] = write_object(self._usage)
         return write_object(fields)
 
     def _end(self, said: _Event, fields: dict[str, bytes]) -> None:
-        later = {name: told for name, told in (said.usage or {}).items() if told is not None}
+        later = {name: told for name, told in (_figures(said.usage) or {}).items() if told != _NULL}
         if later:
             self._usage = (self._usage or {}) | later
-        self._message |= said.delta
-        self._message |= {name: Raw(raw) for name, raw in fields.items() if name not in _OWN}
+        self._message |= read_fields(bytes(said.delta))
+        self._message |= {name: raw for name, raw in fields.items() if name not in _OWN}
+
+
+def _figures(usage: bytes | Raw) -> dict[str, bytes] | None:
+    """Return the fields of a usage; None if it is no object: an answer is never lost for its numbers."""
+    try:
+        return read_fields(bytes(usage))
+    except BadInput:
+        return None
+
+
+def _plain(raw: Raw) -> Fields:
+    told = read_plain(bytes(raw))
+    if not isinstance(told, dict):
+        raise BadInput("an event of the stream holds no object where one belongs")
+    return told
 
 
 def _as_object(written: bytes) -> bytes:

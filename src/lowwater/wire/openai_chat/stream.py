@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from lowwater.errors import BadInput
-from lowwater.wire.reading import read_fields, read_json, write_array, write_json, write_object
+from lowwater.wire.reading import read_fields, read_json, read_plain, write_array, write_json, write_object
 
 Fields = dict[str, Any]
 
@@ -20,8 +20,15 @@ _AROUND = frozenset({"choices", "object", "error"})
 
 class _Choice(Struct):
     index: int = 0
-    delta: Fields | None = None
+    delta: Raw = Raw(_NULL)
     finish_reason: str | None = None
+
+    def said(self) -> Fields:
+        """Return the fields of its delta; numbers that no float holds are no reason to lose an answer."""
+        told = read_plain(bytes(self.delta)) or {}
+        if not isinstance(told, dict):
+            raise BadInput("the delta of a choice is no object")
+        return told
 
 
 class _Chunk(Struct):
@@ -119,8 +126,9 @@ class StreamedCompletion:
         self._around |= {name: raw for name, raw in fields.items() if name not in _AROUND and raw != _NULL}
         for choice in chunk.choices or []:
             message = self._choices.setdefault(choice.index, _Message())
-            message.add(choice.delta or {})
-            self.has_begun = self.has_begun or _says_something(choice)
+            delta = choice.said()
+            message.add(delta)
+            self.has_begun = self.has_begun or choice.finish_reason is not None or _says_something(delta)
             message.finish_reason = choice.finish_reason or message.finish_reason
 
     def is_whole(self) -> bool:
@@ -142,10 +150,9 @@ class StreamedCompletion:
         return write_object(self._around | {"object": b'"chat.completion"', "choices": write_array(choices)})
 
 
-def _says_something(choice: _Choice) -> bool:
+def _says_something(delta: Fields) -> bool:
     """Return whether there is more in a chunk than the role of who will speak."""
-    said = {name: value for name, value in (choice.delta or {}).items() if name != "role"}
-    return choice.finish_reason is not None or any(said.values())
+    return any(value for name, value in delta.items() if name != "role")
 
 
 def _objects(told: object) -> Iterator[Fields]:
