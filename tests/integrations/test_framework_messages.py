@@ -1,12 +1,17 @@
 """Messages of the frameworks to the ledger's and back: nothing moves, nothing is lost."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from pydantic_ai.messages import (
     CachePoint,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -19,10 +24,12 @@ from lowwater.integrations.openai_agents import writing as agents_writing
 from lowwater.integrations.pydantic_ai import reading as pydantic_reading
 from lowwater.integrations.pydantic_ai import writing as pydantic_writing
 from lowwater.integrations.shown import Sending, Shown
+from lowwater.integrations.turn import Preamble, begin
 from lowwater.integrations.units import Unit, wire_of
 from lowwater.values.message import Format, Message
-from lowwater.values.parts import Text, Thinking, ToolResult
+from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
 from lowwater.wire.formats import decode_messages
+from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from tests.integrations.framework_conversations import AGENTS, LANGCHAIN, PYDANTIC
 
@@ -204,3 +211,162 @@ class TestPydanticAI:
             True,
             False,
         ]
+
+
+ARGUMENTS = {"path": "a.py", "text": "word " * 6_000}
+LONG = json.dumps(ARGUMENTS)
+ASKED = {"role": "user", "content": "Write the file"}
+
+
+def written_by_langchain(sent: Sending[Any], history: list[Any]) -> list[Any]:
+    del history
+    return langchain_writing.messages_of(sent, marks=False)
+
+
+def written_by_agents(sent: Sending[Any], history: list[Any]) -> list[Any]:
+    del history
+    return agents_writing.items_of(sent)
+
+
+def written_by_pydantic(sent: Sending[Any], history: list[Any]) -> list[Any]:
+    return pydantic_writing.messages_of(sent, history, marks=False)
+
+
+def langchain_call(content: Any, **beside: Any) -> list[Any]:
+    calls: list[Any] = [{"id": "c", "name": "write", "args": ARGUMENTS}]
+    said = AIMessage(content, tool_calls=calls, additional_kwargs=beside)
+    return [HumanMessage("Write the file"), said, ToolMessage("ok", tool_call_id="c")]
+
+
+def agents_call(call: dict[str, Any], output: str) -> list[Any]:
+    return [ASKED, {"id": "i", "call_id": "c", **call}, {"type": output, "call_id": "c", "output": "ok"}]
+
+
+def pydantic_call(arguments: Any) -> list[Any]:
+    return [
+        ModelRequest(parts=[UserPromptPart("Write the file")]),
+        ModelResponse(parts=[TextPart("I write."), ToolCallPart("write", arguments, tool_call_id="c")]),
+        ModelRequest(parts=[ToolReturnPart("write", "ok", tool_call_id="c")]),
+    ]
+
+
+def readable(message: Message) -> list[Any]:
+    """The parts of a message; the arguments of a call as objects, for the frameworks write JSON in ways of their own."""
+    return [
+        (part.id, part.name, json.loads(part.arguments)) if isinstance(part, ToolCall) else part
+        for part in message.parts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reading", "write", "history", "model"),
+    [
+        pytest.param(
+            langchain_reading,
+            written_by_langchain,
+            langchain_call(
+                [
+                    {"type": "text", "text": "I write."},
+                    {
+                        "type": "tool_use",
+                        "id": "c",
+                        "name": "write",
+                        "input": ARGUMENTS,
+                        "partial_json": LONG,
+                    },
+                ]
+            ),
+            "claude-sonnet-4-5",
+            id="langchain-claude",
+        ),
+        pytest.param(
+            langchain_reading,
+            written_by_langchain,
+            langchain_call(
+                "",
+                reasoning_content="Hm.",
+                tool_calls=[
+                    {"id": "c", "type": "function", "function": {"name": "write", "arguments": LONG}}
+                ],
+            ),
+            "gpt-5.4",
+            id="langchain-chat",
+        ),
+        pytest.param(
+            langchain_reading,
+            written_by_langchain,
+            langchain_call(
+                [{"type": "function_call", "id": "fc", "call_id": "c", "name": "write", "arguments": LONG}]
+            ),
+            "gpt-5.4",
+            id="langchain-responses",
+        ),
+        pytest.param(
+            agents_reading,
+            written_by_agents,
+            agents_call(
+                {"type": "function_call", "name": "write", "arguments": LONG}, "function_call_output"
+            ),
+            "gpt-5.4",
+            id="openai-agents",
+        ),
+        pytest.param(
+            agents_reading,
+            written_by_agents,
+            agents_call(
+                {"type": "custom_tool_call", "name": "write", "input": ARGUMENTS["text"]},
+                "custom_tool_call_output",
+            ),
+            "gpt-5.4",
+            id="openai-agents-custom",
+        ),
+        pytest.param(
+            pydantic_reading,
+            written_by_pydantic,
+            pydantic_call(ARGUMENTS),
+            "claude-sonnet-4-5",
+            id="pydantic-ai",
+        ),
+        pytest.param(
+            pydantic_reading, written_by_pydantic, pydantic_call(LONG), "gpt-5.4", id="pydantic-ai-text"
+        ),
+    ],
+)
+def test_a_call_that_was_cut_at_the_wall_is_sent_as_it_was_counted(
+    reading: Any, write: Callable[..., list[Any]], history: list[Any], model: str
+) -> None:
+    format: Format = "anthropic" if model.startswith("claude") else "openai_chat"
+    session = Lowwater(model=model, policy="never", store="memory:").session()
+    session.learn_context_length(6_000)
+    before = repr(history)
+    sent = begin(session, reading.units_of(history, format), Preamble())
+    (cut,) = [shown for shown in sent.view if shown.calls]
+    assert len(cut.calls["c"]) < 20_000
+    written = write(sent, history)
+    assert ARGUMENTS["text"] not in repr(written)
+    again: list[Unit[Any]] = reading.units_of(written, format)
+    assert [readable(unit.message) for unit in again] == [readable(shown.message) for shown in sent.view]
+    assert all(unit.source.content != [""] for unit in again if isinstance(unit.source, AIMessage))
+    assert not any("content" in item for item in written if isinstance(item, dict) and "call_id" in item)
+    assert repr(history) == before, "what the framework keeps stays whole"
+
+
+def test_words_in_place_of_reasoning_beside_the_content_are_the_content() -> None:
+    (unit,) = langchain_reading.units_of([LANGCHAIN[6]], "openai_chat")
+    shown = Shown(message=unit.message, source=unit.source, changes={langchain_reading.OUTSIDE: "[left out]"})
+    (left,) = langchain_writing.messages_of(sending([shown]), marks=False)
+    assert (left.text, left.additional_kwargs) == ("[left out]", {})
+
+
+def test_what_the_providers_own_tools_did_is_sent_in_words_once_it_is_cut() -> None:
+    search: Any = {"type": "web_search_call", "id": "ws_1", "action": {"query": "q" * 500}}
+    patched: Any = {"type": "custom_tool_call_output", "call_id": "c", "output": "long " * 500}
+    searched, output = agents_reading.units_of([search, patched], "openai_chat")
+    view = [
+        Shown(message=searched.message, source=searched.source, changes={0: "[a search]"}),
+        with_result(output, "[one]"),
+    ]
+    assert agents_writing.items_of(sending(view)) == [
+        {"role": "assistant", "content": "[a search]"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "[one]"},
+    ]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from lowwater.errors import BadSetting
 from lowwater.integrations.litellm.answers import Listening, answer_of
 from lowwater.integrations.litellm.naming import name_of, told_id
+from lowwater.integrations.sessions import Newest
 
 Json = dict[str, Any]
 FIRST: Json = {"role": "user", "content": "hello"}
@@ -117,3 +118,13 @@ def test_a_stream_that_breaks_off_is_not_recorded():
 def test_without_litellm_one_sentence_says_what_to_install():
     with pytest.raises(BadSetting, match=r"pip install 'lowwater\[litellm\]'"):
         from lowwater.integrations.litellm import LowwaterHook  # noqa: F401
+
+
+def test_what_is_remembered_of_conversations_does_not_grow_for_ever():
+    windows: Newest[tuple[str, str], int] = Newest(3)
+    for at in range(100):
+        windows[str(at), "m"] = at
+        assert windows.get(("0", "m")) == 0, "one that goes on is never forgotten"
+    assert len(windows) == 3
+    assert [windows.get((str(at), "m")) for at in (97, 98, 99)] == [None, 98, 99]
+    assert (windows.pop(("98", "m")), windows.pop(("98", "m")), len(windows)) == (98, None, 2)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.decide.warnings import UsageWarning
 from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell
-from lowwater.observe.usage_warnings import tell_warning
+from lowwater.observe.usage_warnings import tell_warnings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.values.decision import Reason
 from lowwater.values.events import Compaction, Phase, Rejected, Skip
@@ -80,8 +80,8 @@ def test_a_warning_is_logged_at_its_level_and_handed_on(
     warning = UsageWarning(level=level, percent=60, tokens=60, threshold=100)  # type: ignore[arg-type]  # by id
     heard: list[UsageWarning] = []
     with caplog.at_level(logging.DEBUG, "lowwater"):
-        tell_warning(warning, "s", call=heard.append, quiet=False)
-        tell_warning(warning, "s", call=None, quiet=True)
+        tell_warnings([warning], "s", call=heard.append, quiet=False)
+        tell_warnings([warning], "s", call=None, quiet=True)
     assert heard == [warning]
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (logged, "s: The prompt has 60 of 100 tokens, 60 % of the threshold.")

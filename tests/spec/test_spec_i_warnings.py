@@ -56,14 +56,37 @@ def test_i_a_warning_has_percent_and_tokens_of_the_threshold(warned, reported) -
     assert heard[0].sentence == "The prompt has 40,000 of 64,000 tokens, 62 % of the threshold."
 
 
+def grow(session: Any, tokens: int) -> None:
+    """Have the user say so much that the next prompt has about so many tokens, and prepare it."""
+    said = {"role": "user", "content": " word" * (tokens - session.status().prompt)}
+    session.append([{"role": "assistant", "content": "ok"}, said])
+    session.prepare()
+
+
 def test_i_it_goes_to_the_log_too(warned, reported, caplog) -> None:
     session, heard = warned(settings=Settings())
-    reported(session, 61_000)
     with caplog.at_level(logging.INFO, "lowwater"):
+        reported(session, 39_000)
         session.prepare()
+        for tokens in (49_000, 55_000, 61_500):
+            grow(session, tokens)
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, _ in said] == ["INFO", "INFO", "WARNING", "CRITICAL"]
     assert [message for _, message in said] == [f"spec: {warning.sentence}" for warning in heard]
+
+
+def test_i_levels_that_are_reached_at_once_are_one_line_in_the_log(warned, reported, caplog) -> None:
+    session, heard = warned(settings=Settings())
+    with caplog.at_level(logging.INFO, "lowwater"):
+        reported(session, 49_000)
+        session.prepare()
+        grow(session, 61_500)
+        session.prepare()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "spec: The prompt has 49,000 of 64,000 tokens, 76 % of the threshold."),
+        ("CRITICAL", f"spec: {heard[-1].sentence}"),
+    ]
+    assert [warning.level for warning in heard] == LEVELS, "a program hears each level once"
 
 
 def test_i_the_status_line_has_percent_and_tokens_of_the_threshold(warned, reported) -> None:

@@ -3,7 +3,6 @@
 import msgspec
 
 from lowwater.gateway.upstream import Headers
-from lowwater.values.message import Format
 
 _TYPES = {
     400: ("invalid_request_error", "invalid_request_error"),
@@ -48,8 +47,3 @@ class Refused(Exception):
         if self.retry_after is not None:
             headers.append((b"retry-after", str(self.retry_after).encode()))
         return headers
-
-
-def speaks_anthropic(format: Format | None, *, guess: bool) -> bool:
-    """Return whether an error has to be in Anthropic's words."""
-    return guess if format is None else format == "anthropic"

@@ -1,7 +1,40 @@
 """Which Lowwater session a call belongs to, and that it goes on with the model that is asked."""
 
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Newest(Generic[K, V]):
+    """Values by their keys, but only the `most` that were set or asked for last."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[K, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._held[key] = value
+        self._held.move_to_end(key)
+        while len(self._held) > self._most:
+            self._held.popitem(last=False)
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, which is among the newest again; None if there is none."""
+        if key in self._held:
+            self._held.move_to_end(key)
+        return self._held.get(key)
+
+    def pop(self, key: K) -> V | None:
+        """Return the value of a key, and forget it; None if there is none."""
+        return self._held.pop(key, None)
 
 
 class Sessions:

@@ -10,7 +10,7 @@ from lowwater.integrations.units import Unit
 from lowwater.values.entries import Edit
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
-from lowwater.values.parts import Text
+from lowwater.values.parts import Text, ToolCall
 from lowwater.values.view import Edited, Summary
 from lowwater.wiring.request import PreparedRequest
 
@@ -28,9 +28,16 @@ class Shown(Struct, Generic[S], frozen=True, kw_only=True):
     source: S | None = None
     """What the framework holds; None for what Lowwater wrote."""
     changes: Mapping[int, str | None] = {}
-    """By position in the source: the text that stands there now, or None where it was dropped. Empty: leave it as it is."""
+    """By position in the source: the text that stands there now, or None where it was dropped."""
+    calls: Mapping[str, str] = {}
+    """By the id of a call: the arguments, as JSON, that it is shown with now."""
     mark: Mark = {}
     """The cache mark for its last block, as a field with its value; empty for none."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Return whether it differs from its source; what does not is sent as it is."""
+        return bool(self.changes or self.calls)
 
 
 class Sending(Struct, Generic[S], frozen=True, kw_only=True):
@@ -63,13 +70,16 @@ def sending(request: PreparedRequest, ledger: Ledger, units: Sequence[Unit[S]]) 
         if unit is None:
             view.append(Shown(message=message, mark=mark))
             continue
-        changes = dict(_changes(item.edits, unit)) if isinstance(item, Edited) else {}
-        view.append(Shown(message=message, source=unit.source, changes=changes, mark=mark))
+        edits = item.edits if isinstance(item, Edited) else ()
+        changes, calls = dict(_changes(edits, unit)), dict(_calls(edits, unit))
+        view.append(Shown(message=message, source=unit.source, changes=changes, calls=calls, mark=mark))
     return Sending(view=view, system_mark=marks.system, request=request)
 
 
 def _changes(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[int, str | None]]:
     for edit in edits:
+        if isinstance(edit.by, ToolCall):
+            continue
         text = edit.by.text if isinstance(edit.by, Text) else None
         if len(edit.path) == 2:
             yield edit.path[1], text
@@ -77,6 +87,14 @@ def _changes(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[int, str | 
         first, *rest = unit.places[edit.path[0]] or (_WHOLE,)
         yield first, text
         yield from ((position, None) for position in rest)
+
+
+def _calls(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[str, str]]:
+    """Return calls with other arguments by their ids in the framework: a call is shortened, never dropped."""
+    for edit in edits:
+        call = unit.message.parts[edit.path[0]]
+        if isinstance(edit.by, ToolCall) and isinstance(call, ToolCall):
+            yield call.id, edit.by.arguments
 
 
 class _Marks(Struct, frozen=True, kw_only=True):

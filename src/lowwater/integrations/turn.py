@@ -25,7 +25,7 @@ class Preamble(Struct, frozen=True, kw_only=True):
     tools: Sequence[object] = ()
     max_tokens: int | None = None
     thinking: object = None
-    """Claude's `thinking`, where the framework says it: a compaction may forbid a budget for one call."""
+    """Claude's `thinking`, where the framework says it: a compaction may forbid a budget for the rest of a tool loop."""
 
 
 def begin(session: Session, units: Sequence[Unit[S]], preamble: Preamble) -> Sending[S]:

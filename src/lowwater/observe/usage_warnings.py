@@ -1,7 +1,7 @@
 """Warnings on the way to the threshold, told to the log and to whoever asked for them (SPEC I)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lowwater.decide.warnings import Level, UsageWarning
 
@@ -24,15 +24,24 @@ def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
         )
 
 
-def tell_warning(
-    warning: UsageWarning, session: str, *, call: Callable[[UsageWarning], object] | None, quiet: bool
+def tell_warnings(
+    warnings: Sequence[UsageWarning],
+    session: str,
+    *,
+    call: Callable[[UsageWarning], object] | None,
+    quiet: bool,
 ) -> None:
-    """Log a warning unless `quiet`, and hand it to `call`; a callback that fails is logged by the kind of its error."""
-    if not quiet:
+    """Log the last of the warnings that are due at once, the most urgent, unless `quiet`; and hand each to `call`.
+
+    All of them say the same sentence, and only a program can tell their levels apart. A callback that fails is logged by the
+    kind of its error.
+    """
+    for warning in warnings[-1:] if not quiet else ():
         _log.log(_SEVERITY[warning.level], "%s: %s", session, warning.sentence)
     if call is None:
         return
-    try:
-        call(warning)
-    except Exception as error:  # noqa: BLE001  # a warning must never make a turn fail
-        _log.warning("the warning callback failed: %s", type(error).__name__)
+    for warning in warnings:
+        try:
+            call(warning)
+        except Exception as error:  # noqa: BLE001  # a warning must never make a turn fail
+            _log.warning("the warning callback failed: %s", type(error).__name__)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat
 from lowwater.values.message import Format, Message
@@ -187,11 +186,6 @@ def _listed(fields: dict[str, bytes], format: Format | None) -> list[bytes]:
 def _given(fields: dict[str, bytes], name: str) -> bytes:
     value = fields.get(name, b"")
     return b"" if name == "instructions" and value == b"null" else value
-
-
-def with_messages(request: Request, messages: Sequence[Message]) -> Request:
-    """Return the request with other messages; every other field stays."""
-    return replace(request, messages=tuple(messages))
 
 
 def _with_tool_shape(fields: dict[str, bytes]) -> set[str]:

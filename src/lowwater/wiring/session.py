@@ -216,7 +216,7 @@ class Session(LookingBack):
         return self._kept.read(taken)
 
     def foreseen(self, brought: Brought) -> PreparedRequest:
-        """Return the request that `take_turn` would return, compacted if it would be; nothing is kept and nobody is told."""
+        """Return the request that `offer_turn` would offer, compacted if it would be; nothing is kept and nobody is told."""
         prepared = self._turns.foresee(brought.turn)
         return handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
 

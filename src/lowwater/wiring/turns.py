@@ -26,7 +26,7 @@ from lowwater.engine.turn import Prepared
 from lowwater.errors import StaleLedger
 from lowwater.observe.hooks import announce
 from lowwater.observe.sinks import tell
-from lowwater.observe.usage_warnings import tell_warning
+from lowwater.observe.usage_warnings import tell_warnings
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
 from lowwater.values.summaries import Riding
@@ -103,7 +103,7 @@ class Turns:
         return is_next
 
     def foresee(self, turn: Turn[T]) -> T:
-        """Return what `take_at_once` would come to now; nothing is kept, and nobody is asked or told."""
+        """Return what `offer` would come to now; nothing is kept, and nobody is asked or told."""
         patient = replace(self._setup, rungs=0, policy=policy_named("never"))
         return self._kept.read(
             lambda state: _foreseen(
@@ -220,8 +220,8 @@ class Turns:
                     "has no such rule.",
                     self._kept.home.name,
                 )
-            for warning in result.warnings:
-                tell_warning(warning, self._kept.home.name, call=outside.on_warning, quiet=outside.quiet)
+            name = self._kept.home.name
+            tell_warnings(result.warnings, name, call=outside.on_warning, quiet=outside.quiet)
         return result
 
 

@@ -24,7 +24,8 @@ from lowwater.values.usage import Usage
 OUTSIDE = -1
 """The position of reasoning that stands beside the content, in `additional_kwargs`."""
 
-_CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
+CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
+"""The kinds of blocks that repeat a call of the message in its provider's form."""
 _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -91,7 +92,7 @@ def _of_assistant(message: AIMessage) -> Iterator[Piece]:
         yield Piece(part=Thinking(text=beside), at=(OUTSIDE,))
     for at, block in enumerate(blocks_of(message)):
         kind = block.get("type") if isinstance(block, dict) else ""
-        if kind in _CALLS:
+        if kind in CALLS:
             continue
         thought = _thought(block, str(kind)) if kind else None
         yield Piece(part=_part(block) if thought is None else thought, at=(at,))

@@ -1,5 +1,6 @@
 """The view to LangChain's messages: those that stand as they came are the very objects of the state."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from lowwater.integrations.langchain.reading import OUTSIDE, blocks_of
+from lowwater.integrations.langchain.reading import CALLS, OUTSIDE, blocks_of
 from lowwater.integrations.shown import Mark, Sending, Shown
 from lowwater.values.message import Message
 
@@ -58,22 +59,70 @@ def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
 def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
     if shown.source is None:
         return _new(shown.message)
-    return [_changed(shown.source, shown.changes) if shown.changes else shown.source]
+    message = _changed(shown.source, shown.changes) if shown.changes else shown.source
+    return [_called(message, shown.calls) if shown.calls and isinstance(message, AIMessage) else message]
 
 
 def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMessage:
     """Return the message with other text in some places; everything else of it stays."""
-    content: Content = []
+    said = changes.get(OUTSIDE)
+    content: Content = [] if said is None else [{"type": "text", "text": said}]
     for at, block in enumerate(blocks_of(message)):
         text = changes.get(at)
         if text is not None:
             content.append({"type": "text", "text": text})
-        elif at not in changes:
+        elif at not in changes and block != "":
             content.append(block)
     beside = dict(message.additional_kwargs)
     if OUTSIDE in changes:
         beside.pop("reasoning_content", None)
     return message.model_copy(update={"content": _plain(content, message), "additional_kwargs": beside})
+
+
+def _called(message: AIMessage, calls: Mapping[str, str]) -> AIMessage:
+    """Return the message with other arguments wherever it holds those of a call."""
+    update: dict[str, Any] = {
+        "tool_calls": [
+            {**call, "args": json.loads(calls[call["id"]])} if call["id"] and call["id"] in calls else call
+            for call in message.tool_calls
+        ],
+        "invalid_tool_calls": [
+            {**call, "args": calls[call["id"]]} if call["id"] and call["id"] in calls else call
+            for call in message.invalid_tool_calls
+        ],
+    }
+    if not isinstance(message.content, str):
+        update["content"] = [_called_block(block, calls) for block in message.content]
+    raw = message.additional_kwargs.get("tool_calls")
+    if isinstance(raw, list):
+        told = [_called_raw(call, calls) for call in raw]
+        update["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": told}
+    return message.model_copy(update=update)
+
+
+def _called_block(block: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever a provider's package puts there
+    """Return a block of the content with the arguments of its call, in the form of its kind."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    arguments = calls.get(block.get("call_id") or block.get("id") or "") if kind in CALLS else None
+    if arguments is None:
+        return block
+    match kind:
+        case "tool_use":
+            streamed = {key: value for key, value in block.items() if key != "partial_json"}
+            return {**streamed, "input": json.loads(arguments)}
+        case "tool_call":
+            return {**block, "args": json.loads(arguments)}
+        case "function_call":
+            return {**block, "arguments": arguments}
+    return {**block, "args": arguments}
+
+
+def _called_raw(call: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - the provider's own
+    """Return a call as OpenAI's package keeps it beside the content, with its arguments."""
+    match call:
+        case {"id": str(id), "function": dict(function)} if id in calls:
+            return {**call, "function": {**function, "arguments": calls[id]}}
+    return call
 
 
 def _plain(content: Content, message: BaseMessage) -> str | Content:

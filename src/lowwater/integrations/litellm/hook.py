@@ -1,7 +1,6 @@
 """The hook of LiteLLM's proxy: what goes out is the view, what comes back is recorded before the client has it."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.litellm.answers import Json, Listening, answer_of
 from lowwater.integrations.litellm.naming import name_of
+from lowwater.integrations.sessions import Newest
 from lowwater.values.message import Format
 from lowwater.wire.context_limit import refuses_images
 from lowwater.wiring.library import Lowwater
@@ -28,6 +28,8 @@ _FORMATS: dict[str, Format] = {
 }
 _CALLS = 1_000
 """Calls under way that are remembered; one that never ends is forgotten when as many came later."""
+_WINDOWS = 1_000
+"""Conversations of which is remembered that they were told their window; one that rested longer is told again."""
 
 
 class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM's affair
@@ -42,8 +44,8 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         super().__init__()
         self._lowwater = lowwater
         self._models = models or {}
-        self._calls: OrderedDict[str, Session] = OrderedDict()
-        self._windows: dict[tuple[str, str], int] = {}
+        self._calls: Newest[str, Session] = Newest(_CALLS)
+        self._windows: Newest[tuple[str, str], int] = Newest(_WINDOWS)
 
     def session(self, name: str, model: str) -> Session:
         """Return the Lowwater session with this name, which goes on with this model."""
@@ -102,7 +104,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         traceback_str: str | None = None,  # noqa: ARG002 - LiteLLM's signature
     ) -> None:
         """Learn the window from a refusal, so that the next request fits."""
-        session = self._calls.pop(_id(request_data), None)
+        session = self._calls.pop(_id(request_data))
         if session is None:
             return
         if refuses_images(str(original_exception)):
@@ -128,15 +130,13 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
             starts_over=True,
         )
         self._calls[_id(data)] = session
-        while len(self._calls) > _CALLS:
-            self._calls.popitem(last=False)
         if format == "anthropic":
             return {**data, **request.as_anthropic()}
         # Cache marks of a chat request stay the client's: LiteLLM may ask a provider that knows none.
         return {**data, "messages": replace(request, marks=None).as_openai(cache_key=False)["messages"]}
 
     async def _record(self, data: Json, answer: Json | None) -> None:
-        session = self._calls.pop(_id(data), None)
+        session = self._calls.pop(_id(data))
         if session is None or answer is None:
             return
         try:

@@ -1,10 +1,14 @@
 """The view to items of the Responses API: those that stand as they came are the very objects of the history."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
 from lowwater.integrations.openai_agents.reading import APART, Item, Source, blocks_of
 from lowwater.integrations.shown import Sending, Shown
 from lowwater.values.message import Message
+
+_NAMES = ("type", "id", "call_id", "name", "status")
+"""What the API tells a call by."""
 
 
 def items_of(sent: Sending[Source]) -> list[Item]:
@@ -36,11 +40,29 @@ def _blocks(item: Item) -> list[object]:
 def _written(shown: Shown[Source]) -> list[Item]:
     if shown.source is None:
         return _new(shown.message)
-    if not shown.changes:
+    if not shown.is_changed:
         return list(shown.source)
-    if shown.source[0].get("type") == "function_call_output":
-        return [{**shown.source[0], "output": _output(shown.source[0], shown.changes)}]
-    return _changed(shown.source, shown.changes)
+    if str(shown.source[0].get("type")).endswith("_output"):
+        return [_with_output(shown.source[0], shown.changes)]
+    return _changed([_called(item, shown.calls) for item in shown.source], shown.changes)
+
+
+def _called(item: Item, calls: Mapping[str, str]) -> Item:
+    """Return a call with other arguments; one of another kind than a function's was read as its own JSON."""
+    arguments = calls.get(str(item.get("call_id") or ""))
+    if arguments is None:
+        return item
+    if item["type"] == "function_call":
+        return {**item, "arguments": arguments}
+    return {**json.loads(arguments), **{key: item[key] for key in _NAMES if key in item}}
+
+
+def _with_output(item: Item, changes: Mapping[int, str | None]) -> Item:
+    """Return what a tool put out, changed; an output of another kind than a function's was read whole, and only words give way."""
+    if item["type"] == "function_call_output":
+        return {**item, "output": _output(item, changes)}
+    text = changes.get(0)
+    return {**item, "output": text} if text is not None and isinstance(item.get("output"), str) else item
 
 
 def _output(item: Item, changes: Mapping[int, str | None]) -> object:
@@ -59,7 +81,7 @@ def _output(item: Item, changes: Mapping[int, str | None]) -> object:
             return blocks
 
 
-def _changed(items: Source, changes: Mapping[int, str | None]) -> list[Item]:
+def _changed(items: Sequence[Item], changes: Mapping[int, str | None]) -> list[Item]:
     """Return items without what was dropped.
 
     What is left of an answer whose reasoning went loses its ids: by them the API would miss the reasoning.
@@ -72,8 +94,11 @@ def _changed(items: Source, changes: Mapping[int, str | None]) -> list[Item]:
             left.append(item)
         elif item.get("type") == "reasoning":
             dropped = True
-        else:
+        elif item.get("type", "message") == "message":
             left.append({**item, "content": _content(item, here)})
+        else:
+            # What the provider's own tools did was read as its JSON; cut, it is that no more.
+            left.append({"role": "assistant", "content": here.get(0) or ""})
     return [{key: value for key, value in item.items() if key != "id"} for item in left] if dropped else left
 
 

@@ -1,5 +1,6 @@
 """The view to pydantic-ai's messages: those that stand as they came are the very objects of the history."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,7 +116,7 @@ def _response(shown: Shown[Source]) -> ModelResponse:
     source = shown.source.message if shown.source is not None else None
     if not isinstance(source, ModelResponse):
         return ModelResponse(parts=[TextPart(shown.message.text)])
-    if not shown.changes:
+    if not shown.is_changed:
         return source
     parts: list[Any] = []
     for at, part in enumerate(source.parts):
@@ -123,11 +124,19 @@ def _response(shown: Shown[Source]) -> ModelResponse:
         if text is not None:
             parts.append(TextPart(text))
         elif at not in shown.changes:
-            parts.append(part)
+            parts.append(_called(part, shown.calls))
     dropped = [part for at, part in enumerate(source.parts) if at in shown.changes]
     if any(isinstance(part, ThinkingPart) and part.id for part in dropped):
         parts = [_without_id(part) for part in parts]
     return replace(source, parts=parts)
+
+
+def _called(part: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - no common base
+    """Return a call with other arguments, in text or in objects as it had them; everything else as it is."""
+    if not isinstance(part, ToolCallPart) or part.tool_call_id not in calls:
+        return part
+    arguments = calls[part.tool_call_id]
+    return replace(part, args=arguments if isinstance(part.args, str) else json.loads(arguments))
 
 
 def _without_id(part: Any) -> Any:  # noqa: ANN401 - no common base
