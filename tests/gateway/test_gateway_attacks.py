@@ -269,3 +269,12 @@ def test_nobody_is_counted_to_an_address_that_he_makes_up(start: Starting) -> No
             client.sendall(head + b"x" * 400_000)
         assert eventually(lambda: held(through) > 1_500_000)
         assert held(through) <= 2_000_000, "half of it, as for one client"
+
+
+@pytest.mark.parametrize("line", [b"POST http://evil.example/v1/messages", b"CONNECT evil.example:80"])
+def test_a_target_with_a_host_in_it_is_refused(start: Starting, line: bytes) -> None:
+    through = start()
+    with connected(through.url) as client:
+        client.sendall(head_of(2, "sk-any").replace(b"POST /v1/messages", line) + b"{}")
+        assert client.recv(64).startswith(b"HTTP/1.1 400 ")
+    assert through.provider.requests == ()

@@ -150,6 +150,9 @@ class _Impatient(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Wait no longer: the body has a time of its own."""
+        if not self.url.startswith((b"/", b"*")):
+            # A proxy's form of a target: the host in it would be believed by nobody and checked by nobody.
+            raise ValueError("a target with a host in it")
         self._wait_no_longer()
         self._bodiless, self._in_body = 0, True
         super().on_headers_complete()
