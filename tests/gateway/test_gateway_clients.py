@@ -199,7 +199,10 @@ def test_hermes_compacts_by_itself_and_goes_on_in_the_same_session(tmp_path: Pat
     client, store = Hermes(tmp_path / "home"), tmp_path / "kept.db"
     with (
         Provider(Work("seq {0}00000 {0}03000", calls=10)) as provider,
-        served_process(provider.anthropic_base_url, f"sqlite:///{store}", "--no-log") as gateway,
+        # Hermes names no session: what its own summary continues is known by that alone, if the operator says so.
+        served_process(
+            provider.anthropic_base_url, f"sqlite:///{store}", "--no-log", "--continue-by-summary"
+        ) as gateway,
     ):
         client.points_at(gateway.url)
         with (tmp_path / "home" / ".hermes" / "config.yaml").open("a") as config:
@@ -258,7 +261,7 @@ def test_claude_recalls_through_mcp(tmp_path: Path) -> None:
     client, path = ClaudeCode(tmp_path / "home"), tmp_path / "kept.db"
     told = {
         "command": sys.executable,
-        "args": ["-m", "lowwater", "mcp", "--store", f"sqlite:///{path}"],
+        "args": ["-m", "lowwater", "mcp", "--source", "gateway:me", "--store", f"sqlite:///{path}"],
     }
     config = tmp_path / "mcp.json"
     config.write_bytes(msgspec.json.encode({"mcpServers": {"lowwater": told}}))
@@ -266,7 +269,9 @@ def test_claude_recalls_through_mcp(tmp_path: Path) -> None:
     client.options = ["--mcp-config", str(config), "--allowedTools", "Bash,mcp__lowwater__lowwater_search"]
     with (
         Provider(Recalling()) as provider,
-        served_process(provider.anthropic_base_url, f"sqlite:///{path}", "--no-log") as gateway,
+        served_process(
+            provider.anthropic_base_url, f"sqlite:///{path}", "--no-log", "--tenant", "me"
+        ) as gateway,
     ):
         client.points_at(gateway.url)
         client.ask("Run three commands.")
