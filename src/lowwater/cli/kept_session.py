@@ -126,7 +126,7 @@ def _near(known: Sequence[Listed], wanted: str) -> str:
     chosen = list(dict.fromkeys(alike))[:_MOST] if sought else []
     if chosen:
         return f"did you mean {' or '.join(map(quoted, chosen))}?"
-    return f"the newest are {', '.join(map(quoted, names[:3]))}"
+    return f"the newest {'is' if len(names) == 1 else 'are'} {', '.join(map(quoted, names[:3]))}"
 
 
 def quoted(name: str) -> str:
