@@ -7,8 +7,9 @@ from lowwater.testing.views import Script
 from lowwater.values.edits import apply_edits, merge_edits
 from lowwater.values.entries import Compacted, Edit, Kept, Numbers
 from lowwater.values.ledger import Ledger
+from lowwater.values.message import Message
 from lowwater.values.parts import Text, ToolResult
-from lowwater.values.view import Edited, parts_of, stands_of
+from lowwater.values.view import Edited, Original, Summary, folded, items_shown, parts_of, stands_of
 
 
 @given(ledgers())
@@ -68,3 +69,36 @@ def test_what_was_dropped_does_not_shift_the_paths_of_what_follows() -> None:
         tokens=1,
     )
     assert [(path, part.kind) for path, part in parts_of(item)] == [((1,), "text")]
+
+
+def _said(text: str) -> Message:
+    return Message(role="user", parts=(Text(text=text),))
+
+
+def test_messages_that_say_the_same_are_joined_alike_whether_they_are_one_object_or_two() -> None:
+    """A store reads equal messages as one object, a client's list brings two: both are the same request."""
+    once, again = _said("go on"), _said("go on")
+    assert once is not again
+
+    def shown(last: Message) -> tuple[int, ...]:
+        items = [
+            Original(number=1, message=once, tokens=3),
+            Original(number=2, message=last, tokens=3),
+            Summary(message=_said("What was done."), tokens=5, sources=(Numbers(first=3, last=6),), depth=1),
+            Original(number=7, message=last, tokens=3),
+        ]
+        return folded([item.message for item in items], items)
+
+    # The client itself sent the first two as neighbours; the summary and what stands behind it are ours to join.
+    assert shown(again) == shown(once) == (2, 3)
+
+
+def test_an_item_is_found_where_it_stands_though_messages_before_it_were_left_out_or_added() -> None:
+    same = _said("go on")
+    items = [Original(number=number, message=same, tokens=3) for number in (1, 2)]
+    last = Original(number=3, message=_said("and now?"), tokens=3)
+    added = _said("[a tool result without its call stood here]")
+    assert items_shown([same, added, last.message], [*items, last]) == [items[0], None, last]
+    assert items_shown([same, same, last.message], [*items, last]) == [*items, last]
+    assert items_shown([last.message], [*items, last]) == [last]
+    assert items_shown([added], [*items, last]) == [None]

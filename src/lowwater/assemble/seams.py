@@ -10,7 +10,7 @@ from lowwater.values.entries import Altered, Compacted, Edit, PreambleChanged
 from lowwater.values.ledger import Ledger, Saved
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, Opaque
-from lowwater.values.view import Edited, Item, Summary
+from lowwater.values.view import Edited, Item, Summary, items_shown
 
 _ASIDE = frozenset({"shorten", "reasoning", "repeat"})
 """Mechanisms that edit without compacting what stands before: at the door, thinking that a model forbids, a message repeated."""
@@ -73,10 +73,10 @@ def _place(messages: Sequence[Message], items: Sequence[Item], at: int | None) -
     """Return where the message of an item stands in what is sent, mostly at its own place; None if it is not there."""
     if at is None:
         return None
-    message = items[at].message
-    if at < len(messages) and messages[at] is message:
+    item = items[at]
+    if at < len(messages) and messages[at] is item.message and len(messages) == len(items):
         return at
-    return next((place for place, each in enumerate(messages) if each is message), None)
+    return next((place for place, shown in enumerate(items_shown(messages, items)) if shown is item), None)
 
 
 def _newest_answer(items: Sequence[Item]) -> int:

@@ -11,7 +11,7 @@ from lowwater.values.entries import Edit
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.parts import Text, ToolCall
-from lowwater.values.view import Edited, Summary
+from lowwater.values.view import Edited, Summary, items_shown
 from lowwater.wiring.request import PreparedRequest
 
 S = TypeVar("S")
@@ -61,11 +61,11 @@ class Sending(Struct, Generic[S], frozen=True, kw_only=True):
 def sending(request: PreparedRequest, ledger: Ledger, units: Sequence[Unit[S]]) -> Sending[S]:
     """Return a request that was prepared from all `units` of a conversation."""
     known = dict(zip(branch_of(ledger), units, strict=False))
-    items = {id(item.message): item for item in ledger.view.items}
+    items = items_shown(request.messages, ledger.view.items)
     marks = _marks(request)
     view: list[Shown[S]] = []
     for at, message in enumerate(request.messages):
-        item, mark = items.get(id(message)), marks.messages.get(at, {})
+        item, mark = items[at], marks.messages.get(at, {})
         unit = None if item is None or isinstance(item, Summary) else known.get(item.number)
         if unit is None:
             view.append(Shown(message=message, mark=mark))

@@ -85,13 +85,36 @@ def folded(messages: Sequence[Message], items: Sequence[Item]) -> tuple[int, ...
     doubled = [at for at in range(1, len(messages)) if _may_fold(messages[at - 1], messages[at])]
     if not doubled:
         return ()
-    shown = {id(item.message): item for item in items}
+    shown = items_shown(messages, items)
     numbers = sorted(set(_numbers(items)))
-    return tuple(
-        at
-        for at in doubled
-        if not _are_the_clients(shown.get(id(messages[at - 1])), shown.get(id(messages[at])), numbers)
-    )
+    return tuple(at for at in doubled if not _are_the_clients(shown[at - 1], shown[at], numbers))
+
+
+def items_shown(messages: Sequence[Message], items: Sequence[Item]) -> list[Item | None]:
+    """Return for each of `messages`, a view as it is sent, the item that it shows; None for what only the sending added.
+
+    Messages and items are in one order, so an item is found by its place and content. Two messages that say the same
+    may be one object (a store reads them so) or two: that must make no difference.
+    """
+    shown: list[Item | None] = []
+    places: dict[bytes, list[int]] = {}
+    behind = 0
+    for message in messages:
+        if behind < len(items) and items[behind].message is message:
+            shown.append(items[behind])
+            behind += 1
+            continue
+        if not places:
+            for at, item in enumerate(items):
+                places.setdefault(item.message.digest, []).append(at)
+        known = places.get(message.digest, [])
+        first = bisect_left(known, behind)
+        if first == len(known):
+            shown.append(None)
+            continue
+        behind = known[first] + 1
+        shown.append(items[known[first]])
+    return shown
 
 
 def fold(messages: Sequence[Message], at: Iterable[int]) -> list[Message]:
