@@ -9,7 +9,7 @@ from lowwater.compact.results import Result, calls_in, results_in
 from lowwater.decide.presets import OWN, SEED
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
-from lowwater.values.parts import Text
+from lowwater.values.parts import Image, Text
 from lowwater.values.preset import Preset
 from lowwater.values.view import Edited, Item
 
@@ -192,3 +192,14 @@ def test_a_squeeze_gets_to_one_line_a_result_and_cuts_answers_and_arguments_last
     assert "characters cut · lw:2" in call.arguments
     assert sum(item.tokens for item in most) < 250
     assert squeezed(most, 0) == most, "there is nothing more to gain"
+
+
+def test_a_squeeze_leaves_a_result_alone_that_was_nothing_but_a_picture() -> None:
+    address = "https://example.org/" + "7f3a9c0e" * 12
+    picture = Image(
+        source="url", data=address, media_type="image/vnd.example.tide-gauge+xml; charset=utf-8; version=1.1"
+    )
+    items = Script("anthropic").user("go " * 300).calls("fetch", {}, [picture]).items()
+    most = squeezed(items, 0)
+    assert most[2].message.results[0].text.startswith("[image")
+    assert squeezed(most, 0) == most

@@ -124,7 +124,7 @@ def text_of(result: ToolResult) -> str:
     The line that stands for a picture is no text of the result: with it, a short one would become a long one.
     """
     if len(result.parts) == 1 and isinstance(result.parts[0], Text):
-        return result.parts[0].text
+        return "" if _is_picture_line(result.parts[0]) else result.parts[0].text
     return "\n".join(
         _words(part) for part in result.parts if not is_picture(part) and not _is_picture_line(part)
     )
