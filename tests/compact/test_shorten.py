@@ -195,9 +195,8 @@ def test_a_squeeze_gets_to_one_line_a_result_and_cuts_answers_and_arguments_last
 
 
 def test_a_squeeze_leaves_a_result_alone_that_was_nothing_but_a_picture() -> None:
-    address = "https://example.org/" + "7f3a9c0e" * 12
     picture = Image(
-        source="url", data=address, media_type="image/vnd.example.tide-gauge+xml; charset=utf-8; version=1.1"
+        source="base64", data="iVBORw0KGgo" * 300, media_type="image/png; " + "of a tide gauge " * 20
     )
     items = Script("anthropic").user("go " * 300).calls("fetch", {}, [picture]).items()
     most = squeezed(items, 0)
