@@ -9,7 +9,7 @@ from lowwater.values.entries import Compacted, Edit, Kept, Numbers
 from lowwater.values.ledger import Ledger
 from lowwater.values.message import Message
 from lowwater.values.parts import Text, ToolResult
-from lowwater.values.view import Edited, Original, Summary, folded, items_shown, parts_of, stands_of
+from lowwater.values.view import Edited, Item, Original, Summary, folded, items_shown, parts_of, stands_of
 
 
 @given(ledgers())
@@ -81,7 +81,7 @@ def test_messages_that_say_the_same_are_joined_alike_whether_they_are_one_object
     assert once is not again
 
     def shown(last: Message) -> tuple[int, ...]:
-        items = [
+        items: list[Item] = [
             Original(number=1, message=once, tokens=3),
             Original(number=2, message=last, tokens=3),
             Summary(message=_said("What was done."), tokens=5, sources=(Numbers(first=3, last=6),), depth=1),
