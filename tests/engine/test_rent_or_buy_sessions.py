@@ -12,11 +12,11 @@ from lowwater.economics.bill import cost_of
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import as_message
-from lowwater.testing.sessions import GeneratedSession, Pauses, generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import GeneratedSession, Pauses, generate_session
 
 MODEL = "claude-opus-5-5"
 NO_PAUSES = Pauses(coffee=0.0, overnight=0.0)
