@@ -1,4 +1,4 @@
-"""A coding session of few and large turns with facts planted in it, such as PEERS was measured on, from a seed."""
+"""A coding session of few and large turns with facts planted in it, such as peers were measured on, from a seed."""
 
 import json
 from typing import Any

@@ -25,7 +25,7 @@ _BEHIND = range(0, 101, 5)
 
 
 def break_even_picture() -> str:
-    """Return how many calls a prune of 40,000 tokens takes to pay, by what stands behind it (ECONOMICS, N* = (w − r)·D / (r·X))."""
+    """Return how many calls a prune of 40,000 tokens takes to pay, by what stands behind it (docs/economics.md, N* = (w − r)·D / (r·X))."""
     lines = [
         Line(
             name=f"read at {read:g} of input",

@@ -1,4 +1,4 @@
-"""Every figure of the break-even table in ECONOMICS, and the economic scenarios of SPEC E."""
+"""Break-even figures, those of docs/economics.md among them, and the economic scenarios of specification E."""
 
 from math import inf, sqrt
 

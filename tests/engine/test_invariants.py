@@ -1,4 +1,4 @@
-"""Invariants 1 to 8 of DESIGN over generated conversations, in both formats, under every policy."""
+"""Invariants 1 to 8 (lowwater.testing.invariants) over generated conversations, in both formats, under every policy."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""SPEC G: the window follows the model and its fallbacks, a switch counts at once, a limit in an error is learned."""
+"""Specification G: the window follows the model and its fallbacks, a switch counts at once, a limit in an error is learned."""
 
 import json
 from typing import Any

@@ -168,7 +168,7 @@ def test_a_reset_forgets_rent_and_cache_belief() -> None:
 def test_under_every_providers_rules_a_session_that_ends_at_the_wrong_moment_costs_little_more(
     model: str,
 ) -> None:
-    """A purchase that the session's end leaves without use is what any rule without foresight risks (ECONOMICS)."""
+    """A purchase that the session's end leaves without use is what any rule without foresight risks (docs/economics.md)."""
     recorded = coding(40)
     assert played(recorded, model=model).cost < 1.26 * played(recorded, "never", model=model).cost
 

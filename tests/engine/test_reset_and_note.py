@@ -1,4 +1,4 @@
-"""SPEC C: a reset forgets every compaction; the note in the system prompt is `hermes-classic`'s alone."""
+"""Specification C: a reset forgets every compaction; the note in the system prompt is `hermes-classic`'s alone."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The list a client keeps is matched against the ledger by what it says (SPEC G, DESIGN)."""
+"""The list a client keeps is matched against the ledger by what it says (specification G)."""
 
 from time import process_time
 

@@ -1,4 +1,4 @@
-"""SPEC E: leaf pass, condensed pass, full sweep, and the simple payback calculator."""
+"""Specification E: leaf pass, condensed pass, full sweep, and the simple payback calculator."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Again and again (SPEC C): the next summary updates the one before."""
+"""Again and again (specification C): the next summary updates the one before."""
 
 import pytest
 from hypothesis import given, settings

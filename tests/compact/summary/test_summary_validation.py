@@ -1,4 +1,4 @@
-"""Is the summary any good? (SPEC J)"""
+"""Is the summary any good? (specification J)"""
 
 import pytest
 
