@@ -27,7 +27,6 @@ from lowwater.economics.rent import Offer
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Tokenizer
 from lowwater.replay.course import Course, Sheet, State, Use
-from lowwater.replay.generated import SESSIONS, TAIL, generate, is_for_tuning
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, run
 from lowwater.replay.recorded import Timed, course_of
@@ -35,6 +34,7 @@ from lowwater.replay.references import find, uses_of
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
 from lowwater.wire.openai_chat.decode import decode_message
+from tests.generated.courses import SESSIONS, TAIL, generate, is_for_tuning
 
 BASE = 1_000_000
 """Nano-dollars per 1,000 input tokens; ratios do not depend on it."""

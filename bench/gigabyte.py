@@ -22,8 +22,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from lowwater.testing.sessions import GeneratedSession, generate_session
 from lowwater.wire.formats import encode_messages
+from tests.generated import GeneratedSession, generate_session
 
 _DIFFERENT = 24
 """Sessions with texts of their own; more are the same again, later and under other names."""

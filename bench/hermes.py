@@ -24,10 +24,10 @@ from bench.standing import StandIn
 from lowwater.compact.summary import extract
 from lowwater.count.message import count_message
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest
 from lowwater.wire.formats import decode_messages, raw_messages
+from tests.generated import generate_session
 
 Messages = list[dict[str, Any]]
 QUIET = OutputSettings(quiet=True)

@@ -18,13 +18,13 @@ from lowwater import Lowwater
 from lowwater.count.message import count_message
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.ports import Store
-from lowwater.testing.sessions import generate_session
 from lowwater.values.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Summarized
 from lowwater.values.message import Message
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.stored import About, Append
 from lowwater.wire.formats import decode_messages
 from lowwater.wiring.stores import opened_store
+from tests.generated import generate_session
 
 LENGTHS = (1_000, 10_000, 100_000)
 MODEL = "gpt-5-mini"

@@ -22,9 +22,9 @@ from lowwater.replay.running.courses import course_for
 from lowwater.replay.running.full import Part, play_full
 from lowwater.replay.running.results import Outcome
 from lowwater.replay.running.script import Script, script_of
-from lowwater.testing.sessions import Kind, generate_session
 from lowwater.values.recording import RecordedMessage, Recording
 from lowwater.wire.formats import decode_messages, encode_messages
+from tests.generated import Kind, generate_session
 
 OURS = "rent-or-buy"
 MODEL = "claude-opus-4-5"

@@ -47,7 +47,7 @@ class Beside:
     def of(self, name: str) -> Modelled | None:
         """Return what the policy of this name comes to, None if it does not fit the window or there is none.
 
-        Peers are played in the window that the real ones are told, so that both start where PEERS let them.
+        Peers are played in the window that the real ones are told, so that both start where the first measurement let them.
         """
         if name in self._declared:
             return _modelled(self._declared[name])

@@ -1,4 +1,4 @@
-"""A coding session of few and large turns with facts planted in it, such as PEERS was measured on, from a seed."""
+"""A coding session of few and large turns with facts planted in it, such as peers were measured on, from a seed."""
 
 import json
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from msgspec import Struct
 
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.testing.sessions.coding.desk import Desk
-from lowwater.testing.sessions.coding.services import write_json, write_log
-from lowwater.testing.sessions.coding.tools import SYSTEM, TOOLS
-from lowwater.testing.sessions.draw import Draw
-from lowwater.testing.sessions.memory import Memory
-from lowwater.testing.sessions.session import tools_json
+from tests.generated.coding.desk import Desk
+from tests.generated.coding.services import write_json, write_log
+from tests.generated.coding.tools import SYSTEM, TOOLS
+from tests.generated.draw import Draw
+from tests.generated.memory import Memory
+from tests.generated.session import tools_json
 
 _PHASE = 12
 """Calls between two words of the user."""

@@ -26,8 +26,8 @@ from bench.insertion_table import COUNT, Compared, as_used, beyond, cpu, linear,
 from bench.peers.environment import Unavailable
 from bench.peers.hermes_store import HermesStore
 from bench.transcripts import CANONICAL, sessions
-from lowwater.testing.sessions import generate_session
 from lowwater.wire.formats import encode_messages
+from tests.generated import generate_session
 
 FASTER, FLAT = 3.0, 2.0
 DISK, MEMORY = Path(tempfile.gettempdir()), Path("/dev/shm")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from lowwater.compact.summary import extract
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.testing.sessions.generate import generate_session
-from lowwater.testing.sessions.session import Kind
 from lowwater.values.summaries import SummaryRequest
+from tests.generated.generate import generate_session
+from tests.generated.session import Kind
 
 PAGE = Path(__file__).parents[1] / "docs" / "summaries.md"
 TAIL = 20

@@ -50,6 +50,16 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
         ("count/message.py", "import splintr", "lowwater.count is not allowed to import splintr"),
         ("wire/reading.py", "import logging", "lowwater.wire is not allowed to import logging"),
         ("errors.py", "import asyncio", "lowwater.errors is not allowed to import asyncio"),
+        (
+            "cli/demo.py",
+            "import lowwater.testing.fakes",
+            "Illegal imports of protected package lowwater.testing",
+        ),
+        (
+            "replay/optimum.py",
+            "import lowwater.testing",
+            "Illegal imports of protected package lowwater.testing",
+        ),
     ],
     ids=[
         "up",
@@ -59,6 +69,8 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
         "package in core",
         "log in core",
         "async in core",
+        "testing in a command",
+        "testing in the replay",
     ],
 )
 def test_a_violation_is_found(copy: Path, module: str, line: str, broken: str) -> None:

@@ -29,6 +29,7 @@ PROMISED = {
     "Recalled",
     "Session",
     "Settings",
+    "SimplePayback",
     "Sink",
     "Status",
     "Store",
@@ -42,6 +43,7 @@ PROMISED = {
     "acompress",
     "compress",
     "open_store",
+    "simple_payback",
 }
 
 WATCHED = """

@@ -11,10 +11,10 @@ from lowwater.economics.break_even import Ratios, break_even_prune
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import as_completion
-from lowwater.testing.sessions import GeneratedSession, generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.wire.formats import encode_messages
+from tests.generated import GeneratedSession, generate_session
 from tools.plotting import Line, plot
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -25,7 +25,7 @@ _BEHIND = range(0, 101, 5)
 
 
 def break_even_picture() -> str:
-    """Return how many calls a prune of 40,000 tokens takes to pay, by what stands behind it (ECONOMICS, N* = (w − r)·D / (r·X))."""
+    """Return how many calls a prune of 40,000 tokens takes to pay, by what stands behind it (docs/economics.md, N* = (w − r)·D / (r·X))."""
     lines = [
         Line(
             name=f"read at {read:g} of input",

@@ -98,4 +98,4 @@ VARIANTS = (
     Variant(name="litellm-compress", package=LITELLM, variant="compress"),
     Variant(name="litellm-trim", package=LITELLM, variant="trim"),
 )
-"""As in PEERS, and some beside."""
+"""As in the first measurement, and some beside."""

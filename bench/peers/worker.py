@@ -17,7 +17,7 @@ from bench.peers.took import Took
 
 A = TypeVar("A")
 TRIGGER, WINDOW = 100_000, 200_000
-"""Where PEERS let all of them start, and the window they are told."""
+"""Where the first measurement let all of them start, and the window they are told."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):

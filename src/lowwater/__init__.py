@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lowwater.account.difference import Difference
     from lowwater.decide.warnings import UsageWarning
+    from lowwater.economics.break_even import SimplePayback, simple_payback
     from lowwater.engine.recall import Expansion, Recalled, RecallTools
     from lowwater.engine.rewinding import Checkpoint
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
@@ -41,6 +42,7 @@ __all__ = [
     "Recalled",
     "Session",
     "Settings",
+    "SimplePayback",
     "Sink",
     "Status",
     "Store",
@@ -54,11 +56,13 @@ __all__ = [
     "acompress",
     "compress",
     "open_store",
+    "simple_payback",
 ]
 
 _HOMES = {
     "lowwater.account.difference": ("Difference",),
     "lowwater.decide.warnings": ("UsageWarning",),
+    "lowwater.economics.break_even": ("SimplePayback", "simple_payback"),
     "lowwater.engine.recall": ("Expansion", "RecallTools", "Recalled"),
     "lowwater.engine.rewinding": ("Checkpoint",),
     "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),

@@ -16,7 +16,7 @@ from lowwater.values.turn_record import TurnRecord
 from lowwater.values.usage import Usage
 from tests.account.accounts import MODEL, PRICES, REGISTRY, TTL, UNPRICED, account, compaction, skip, turn
 
-# ECONOMICS, "full" at r .10, w 1.25, ρ 5: S 20K, H 120K, K 20K, σ 3K, L 0.4K; the summary rides the warm prefix.
+# The break-even table, "full" at r .10, w 1.25, ρ 5: S 20K, H 120K, K 20K, σ 3K, L 0.4K; the summary rides the warm prefix.
 RIDING = 31_400_000
 REMOVED = 117_000
 BOUGHT = compaction(

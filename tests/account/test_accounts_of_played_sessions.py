@@ -14,12 +14,12 @@ from lowwater.load.registry import load_registry
 from lowwater.observe.prometheus import PrometheusSink
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.playing import as_message, exchanges
-from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.values.stored import Account
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MODEL = "claude-opus-5-5"
 

@@ -7,7 +7,6 @@ from lowwater.account.advice import CODES, Advice
 from lowwater.account.advice_words import SENTENCES, dollars, sentence
 from lowwater.account.efficiency import efficiency
 from lowwater.account.one_name import one_name
-from lowwater.account.section import section
 from lowwater.values.registry import Registry
 from lowwater.values.stored import Account
 from lowwater.values.turn_record import TurnRecord
@@ -185,17 +184,6 @@ def test_a_cache_that_is_not_as_foreseen_is_told_from_twenty_turns_on() -> None:
     assert codes(account(*[off] * 19)) == []
     near = replace(off, expected=Usage(cache_read=84))
     assert codes(account(*[near] * 20)) == []
-
-
-def test_the_status_of_a_session_has_a_section() -> None:
-    found = section(session_of(12, name="s"), REGISTRY)
-    assert (found.passes, found.tokens_saved, found.compaction_cost) == (1, 130_000, 11_000_000)
-    assert str(found) == (
-        "efficiency: passes 1, tokens kept out of prompts 130,000, compaction cost $0.0110, net -$0.0110"
-    )
-    unknown = section(account(compaction(1, cost=None), turn(1, cost=None, removed=60)), REGISTRY)
-    assert str(unknown).splitlines()[0].endswith("compaction cost unknown, net unknown")
-    assert str(unknown).splitlines()[1].startswith("  What 1 of 1 turns on acme-1 cost is not known")
 
 
 def test_every_code_has_a_sentence_and_a_strange_one_is_listed() -> None:

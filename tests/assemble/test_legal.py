@@ -1,4 +1,4 @@
-"""What is sent is legal: every call answered right behind it, every result called for (SPEC C4)."""
+"""What is sent is legal: every call answered right behind it, every result called for (specification C4)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which models get cache marks, and on which messages (SPEC F)."""
+"""Which models get cache marks, and on which messages (specification F)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each cache mark on a message serves another request; there are never more than the provider takes (SPEC F)."""
+"""Each cache mark on a message serves another request; there are never more than the provider takes (specification F)."""
 
 from collections.abc import Sequence
 

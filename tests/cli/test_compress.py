@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.errors import BadInput
-from lowwater.testing.sessions import GeneratedSession, generate_session
+from tests.generated import GeneratedSession, generate_session
 
 RUNNER = CliRunner()
 COMMAND = Path(sys.executable).with_name("lowwater")

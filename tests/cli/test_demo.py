@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.cli.demo_bill import print_hindsight
-from lowwater.testing.sessions import generate_session
+from lowwater.load.demo_session import demo_session
 
 
 def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_seconds() -> None:
@@ -40,16 +40,12 @@ def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_second
 def test_what_the_bill_needs_is_named_with_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lowwater.replay.running.bill", None)
     console = Console(record=True, width=120, file=io.StringIO())
-    print_hindsight(
-        console,
-        generate_session("coding", seed=1, model="claude-haiku-4-5", target_tokens=5_000),
-        "claude-haiku-4-5",
-    )
+    print_hindsight(console, demo_session(turns=5).recording)
     assert "pip install 'lowwater[replay]'" in console.export_text()
 
 
 def test_the_demo_in_figures() -> None:
-    shown = CliRunner().invoke(app, ["demo", "--json", "--seed", "4"])
+    shown = CliRunner().invoke(app, ["demo", "--json"])
     assert shown.exit_code == 0, shown.output
     figures = json.loads(shown.stdout)
     assert figures["prompt_tokens"] < figures["untouched_tokens"]
@@ -57,10 +53,8 @@ def test_the_demo_in_figures() -> None:
     assert len(figures["compactions"]) > 1
 
 
-def test_another_policy_and_seed_play_another_session() -> None:
-    shown = CliRunner().invoke(
-        app, ["demo", "--fast", "--seed", "3", "--policy", "guarded"], env={"COLUMNS": "100"}
-    )
+def test_another_policy_plays_the_session_its_own_way() -> None:
+    shown = CliRunner().invoke(app, ["demo", "--fast", "--policy", "guarded"], env={"COLUMNS": "100"})
     assert shown.exit_code == 0, shown.output
     assert "policy guarded" in shown.output
     assert "by leaf" in shown.output

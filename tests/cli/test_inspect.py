@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.errors import BadInput
-from lowwater.testing.sessions import generate_session
+from tests.generated import generate_session
 
 RUNNER = CliRunner()
 

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lowwater.cli.replay import replay
-from lowwater.testing.sessions import generate_session
 from lowwater.wire.formats import encode_messages
+from tests.generated import generate_session
 
 FAST = ("--workers", "1", "--full", "none", "--model", "anthropic-r10")
 app = typer.Typer(pretty_exceptions_enable=False)

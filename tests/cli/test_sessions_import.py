@@ -10,9 +10,9 @@ import pytest
 from lowwater import Lowwater
 from lowwater.cli.conversations import recorded_in
 from lowwater.errors import BadInput, LowwaterError
-from lowwater.testing.sessions import GeneratedSession, generate_session
 from lowwater.wire.message_lines import message_lines
 from tests.cli.kept_sessions import MODEL, address, error_of, names, sessions, talk, told
+from tests.generated import GeneratedSession, generate_session
 
 CANONICAL = Path(__file__).parents[3] / "shared" / "transcripts" / "canonical"
 

@@ -1,4 +1,4 @@
-"""The oldest chunk becomes a leaf; leaves of one depth become a deeper summary (SPEC E)."""
+"""The oldest chunk becomes a leaf; leaves of one depth become a deeper summary (specification E)."""
 
 from msgspec.structs import replace
 

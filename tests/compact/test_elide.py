@@ -1,4 +1,4 @@
-"""Old tool results become placeholders; the newest, or those worth most, stay (SPEC C1, D, L)."""
+"""Old tool results become placeholders; the newest, or those worth most, stay (specification C1, D, L)."""
 
 from typing import Any
 

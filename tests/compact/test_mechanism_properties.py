@@ -1,4 +1,4 @@
-"""Whatever mechanisms do to whatever view, and in whatever order: the invariants of DESIGN hold after each."""
+"""Whatever mechanisms do to whatever view, and in whatever order: the invariants hold after each."""
 
 from collections.abc import Sequence
 from typing import Any

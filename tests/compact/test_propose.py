@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 from lowwater.compact.propose import propose, survey, wall_limit
 from lowwater.decide.presets import OWN, RUNWAY
-from lowwater.testing.sessions import generate_session
 from lowwater.testing.views import PICTURE, Script, asked, lines, size
 from lowwater.values.limits import derive_limits
 from lowwater.values.parts import Text
 from lowwater.values.settings import CompressionSettings
 from lowwater.values.view import Item, Original, Summary
+from tests.generated import generate_session
 
 
 def session(turns: int = 60) -> list[Item]:

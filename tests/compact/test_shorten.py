@@ -1,4 +1,4 @@
-"""Very large outputs keep head, tail and errors, and say what was cut (SPEC M)."""
+"""Very large outputs keep head, tail and errors, and say what was cut (specification M)."""
 
 import pytest
 from hypothesis import given

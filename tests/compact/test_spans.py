@@ -1,4 +1,4 @@
-"""A span becomes one summary that knows its sources; the newest user message stays verbatim (SPEC C3, C4)."""
+"""A span becomes one summary that knows its sources; the newest user message stays verbatim (specification C3, C4)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The middle becomes one summary, sized by what it replaces (SPEC B, C3)."""
+"""The middle becomes one summary, sized by what it replaces (specification B, C3)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Head and tail are protected, and grow to whole groups (SPEC C2)."""
+"""Head and tail are protected, and grow to whole groups (specification C2)."""
 
 import pytest
 from hypothesis import given

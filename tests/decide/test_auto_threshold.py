@@ -1,4 +1,4 @@
-"""`threshold: auto` (SPEC B)."""
+"""`threshold: auto` (specification B)."""
 
 from math import inf, nan
 

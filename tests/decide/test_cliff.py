@@ -1,4 +1,4 @@
-"""At a cliff the whole request costs more: what can be brought below it is (ECONOMICS, overrides)."""
+"""At a cliff the whole request costs more: what can be brought below it is (docs/specification.md: A)."""
 
 import pytest
 

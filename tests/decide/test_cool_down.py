@@ -1,4 +1,4 @@
-"""After the summarizer failed (SPEC C): a pause that grows, ends by itself, and leaves edits alone."""
+"""After the summarizer failed (specification C): a pause that grows, ends by itself, and leaves edits alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The policy `guarded`: leaf pass, condensed pass, full sweep (SPEC E)."""
+"""The policy `guarded`: leaf pass, condensed pass, full sweep (specification E)."""
 
 from math import nan
 

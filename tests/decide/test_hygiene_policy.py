@@ -1,4 +1,4 @@
-"""The gateway's safety net (SPEC A)."""
+"""The gateway's safety net (specification A)."""
 
 from lowwater.decide.hygiene import hygiene
 from lowwater.testing.situations import offer, situation

@@ -1,4 +1,4 @@
-"""The guards before a leaf pass, in order, to the token (SPEC E)."""
+"""The guards before a leaf pass, in order, to the token (specification E)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a session's past becomes (SPEC D, K; PEERS: state leaking across a model switch)."""
+"""What a session's past becomes (specification D, K; in Hermes state leaks across a model switch)."""
 
 from lowwater.decide.outcome import after_compaction, after_failure, after_summary, after_switch, after_turn
 from lowwater.testing.situations import NOON, offer, situation

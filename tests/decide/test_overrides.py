@@ -1,4 +1,4 @@
-"""What holds for every policy: off is off, by hand is by hand, and no prompt above the ceiling (SPEC A, ECONOMICS)."""
+"""What holds for every policy: off is off, by hand is by hand, and no prompt above the ceiling (specification A, docs/economics.md)."""
 
 import pytest
 from msgspec.structs import replace

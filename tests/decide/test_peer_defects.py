@@ -1,4 +1,4 @@
-"""Defects of Hermes and lossless-claw that are matters of decision (PEERS), none of which can be reproduced."""
+"""Defects of Hermes and lossless-claw that are matters of decision, none of which can be reproduced."""
 
 from itertools import pairwise
 

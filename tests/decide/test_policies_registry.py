@@ -1,4 +1,4 @@
-"""Policies by name, and what each asks of the mechanisms (SPEC B, D, G, L)."""
+"""Policies by name, and what each asks of the mechanisms (specification B, D, G, L)."""
 
 from typing import get_args
 

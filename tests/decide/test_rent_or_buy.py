@@ -1,4 +1,4 @@
-"""The policy rent-or-buy: bought when the rent paid reaches the price (ECONOMICS)."""
+"""The policy rent-or-buy: bought when the rent paid reaches the price (docs/economics.md)."""
 
 import pytest
 

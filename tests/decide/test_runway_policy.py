@@ -1,4 +1,4 @@
-"""Prune first, with runway, without it, and always both (SPEC D)."""
+"""Prune first, with runway, without it, and always both (specification D)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""No compaction right after one in vain; and then one again (PEERS: anti-thrash never recovers)."""
+"""No compaction right after one in vain; and then one again (Hermes' anti-thrash never recovers)."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The threshold in the loop, and the policies `threshold` and `summary-only` (SPEC A, D)."""
+"""The threshold in the loop, and the policies `threshold` and `summary-only` (specification A, D)."""
 
 import pytest
 

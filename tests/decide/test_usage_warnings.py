@@ -1,4 +1,4 @@
-"""Warnings on the way to the threshold (SPEC I)."""
+"""Warnings on the way to the threshold (specification I)."""
 
 import pytest
 from hypothesis import given

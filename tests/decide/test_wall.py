@@ -1,4 +1,4 @@
-"""At the wall the prompt is made to fit (SPEC C2, ECONOMICS overrides)."""
+"""At the wall the prompt is made to fit (specification A, C2)."""
 
 import pytest
 

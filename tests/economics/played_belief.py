@@ -19,13 +19,13 @@ from lowwater.testing.provider.answers import Answer
 from lowwater.testing.provider.anthropic import body as messages_body
 from lowwater.testing.provider.openai import body as chat_body
 from lowwater.testing.provider.prompt import Piece, quarter, tokens
-from lowwater.testing.sessions import GeneratedSession
 from lowwater.values.layout import Block, Layout, Lifetime, chained
 from lowwater.values.model import Model
 from lowwater.values.usage import Usage
 from lowwater.wire.anthropic.usage import decode_usage as decode_messages_usage
 from lowwater.wire.openai_chat.usage import decode_usage as decode_chat_usage
 from lowwater.wiring.library import Lowwater
+from tests.generated import GeneratedSession
 
 REGISTRY = load_registry()
 WINDOW = 20_000

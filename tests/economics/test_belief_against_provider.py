@@ -13,10 +13,10 @@ from lowwater.economics.matching import billed
 from lowwater.testing.provider import Provider
 from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.prompt import Piece, Prompt, quarter, tokens
-from lowwater.testing.sessions import Pauses, generate_session
 from lowwater.values.model import Model
 from lowwater.values.usage import Usage
 from tests.economics.played_belief import REGISTRY, Sent, key_behind, layout_of, play
+from tests.generated import Pauses, generate_session
 
 SESSION = generate_session("coding", seed=71, target_tokens=30_000, pauses=Pauses(coffee=0.4, overnight=0.05))
 MODELS = (

@@ -1,11 +1,13 @@
 """Bills computed by hand, to the nano-dollar. A price is nano-dollars per 1,000 tokens: $4 per million is 4,000,000."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import TieredPrices
 
 from lowwater.economics.bill import cost_of, cost_of_all
-from lowwater.load.prices import prices_for
 from lowwater.load.registry import load_registry
 from lowwater.values.model import CacheRules, Model, Prices, Uncached
 from lowwater.values.usage import Usage
@@ -125,11 +127,19 @@ def test_gemini_above_its_cliff():
 )
 def test_prices_by_day_and_hour_agree_with_genai_prices(name: str, moment: datetime):
     model = REGISTRY.find(name)
-    listed = prices_for(name, model.provider, moment)
+    _, found = get_snapshot().find_provider_model(name, None, model.provider, None)
+    listed = found.get_prices(moment)
     ours = model.prices_at(0, moment.timestamp())
-    assert listed is not None
     assert ours is not None
-    assert (ours.input, ours.cache_read, ours.output) == (listed.input, listed.cache_read, listed.output)
+    dollars = [amount / 1_000_000 for amount in (ours.input, ours.cache_read, ours.output)]
+    assert dollars == [
+        _base(each) for each in (listed.input_mtok, listed.cache_read_mtok, listed.output_mtok)
+    ]
+
+
+def _base(listed: Decimal | TieredPrices | None) -> float:
+    assert listed is not None
+    return float(listed if isinstance(listed, Decimal) else listed.base)
 
 
 def test_the_sum_is_divided_once():

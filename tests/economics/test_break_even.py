@@ -1,4 +1,4 @@
-"""Every figure of the break-even table in ECONOMICS, and the economic scenarios of SPEC E."""
+"""Break-even figures, those of docs/economics.md among them, and the economic scenarios of specification E."""
 
 from math import inf, sqrt
 
@@ -7,14 +7,14 @@ import pytest
 from lowwater.economics.break_even import (
     Compaction,
     Ratios,
+    SimplePayback,
     break_even,
     break_even_prune,
-    net,
     optimal_turns,
     other_summary,
     own_summary,
-    pr_306_turns,
     ratios_of,
+    simple_payback,
 )
 from lowwater.values.model import Prices
 
@@ -39,38 +39,34 @@ def test_the_break_even_table_is_reproduced(row: tuple[float, float, float, str,
     at = Ratios(read=row[0], write=row[1], output=row[2])
     leaf_summary = other_summary(LEAF, input=0.2, output=1.0)
     assert (
-        _one_digit(pr_306_turns(at, cached=FULL.prompt, saved=FULL.removes)),
+        _one_digit(_simple(at, FULL)),
         _one_digit(break_even(at, FULL, own_summary(at, FULL, how="riding"))),
         _one_digit(break_even(at, FULL, own_summary(at, FULL, how="cold"))),
-        _one_digit(pr_306_turns(at, cached=LEAF.prompt, saved=LEAF.removes)),
+        _one_digit(_simple(at, LEAF)),
         f"{break_even(at, LEAF, leaf_summary):.0f}",
         _one_digit(break_even_prune(at, removes=40_000, survives=60_000)),
     ) == row[3:]
+
+
+def _simple(at: Ratios, what: Compaction) -> float:
+    turns = simple_payback(cached=what.prompt, saved=what.removes, input_price=1.0, read_price=at.read).turns
+    assert turns is not None
+    return turns
 
 
 def _one_digit(calls: float) -> str:
     return f"{round(calls, 6):.1f}"  # 17.25 is exact on paper: the table rounds halves to even
 
 
-def test_net_is_zero_at_the_break_even_and_grows_by_the_rent():
-    summary = own_summary(OPUS, FULL, how="riding")
-    calls = break_even(OPUS, FULL, summary)
-    assert net(OPUS, FULL, calls, summary) == pytest.approx(0.0, abs=1e-6)
-    rent = OPUS.read * FULL.removes
-    assert net(OPUS, FULL, calls + 1, summary) == pytest.approx(rent)
-    # 0 calls: (1.25 - 0.1) x 23,000 rewritten + 16,000 + 400 + 15,000 for the summary
-    assert net(OPUS, FULL, 0, summary) == pytest.approx(-(26_450 + 31_400))
-
-
 def test_removing_nothing_never_pays():
     nothing = Compaction(before=10, replaced=5, kept=10, summary=5)
     assert break_even(OPUS, nothing) == inf
-    assert pr_306_turns(OPUS, cached=150_000, saved=0) == inf
+    assert simple_payback(cached=150_000, saved=0, input_price=5.0, read_price=0.5).turns is None
 
 
-@pytest.mark.parametrize(("saved", "turns"), [(10_000, 13.5), (5_000, 27.0)], ids=["10K", "5K"])
-def test_the_simple_payback_of_spec_e_is_reproduced(saved: int, turns: float):
-    assert pr_306_turns(OPUS, cached=150_000, saved=saved) == pytest.approx(turns)
+def test_what_was_not_cached_costs_no_miss():
+    found = simple_payback(cached=0, saved=10, input_price=5.0, read_price=0.5)
+    assert found == SimplePayback(miss_cost=0, turns=0.0)
 
 
 def test_the_square_root_law():

@@ -1,4 +1,4 @@
-"""The lifetime `auto` asks for follows the measured gaps and the prices, and does not flip from turn to turn (SPEC B, F)."""
+"""The lifetime `auto` asks for follows the measured gaps and the prices, and does not flip from turn to turn (specification B, F)."""
 
 from itertools import pairwise
 

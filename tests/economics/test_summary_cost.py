@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
-from lowwater.economics.summary_cost import SummaryWork, cheapest_summary, native_call, summary_calls
+from lowwater.economics.summary_cost import SummaryWork, native_call, summary_calls
 from lowwater.load.registry import load_registry
+from lowwater.values.model import Model
 
 REGISTRY = load_registry()
 OPUS = REGISTRY.find("claude-opus-5-5")
@@ -17,45 +18,38 @@ WARM = SummaryWork(prompt=160_000, hit=160_000, replaced=120_000, instruction=40
 COLD = replace(WARM, hit=0)
 
 
+def costs(work: SummaryWork, model: Model, other: Model | None = None) -> dict[str, int | None]:
+    """Return what each way to get a summary costs."""
+    return {call.how: call.cost for call in summary_calls(work, model, other=other)}
+
+
 def test_riding_the_prefix_by_hand():
-    best = cheapest_summary(WARM, OPUS)
-    assert best is not None
     # 160,000 x 200 + 400 x 4,000 + 3,000 x 20,000
-    assert (best.how, best.cost) == ("riding", 93_600_000)
+    assert costs(WARM, OPUS) == {"riding": 93_600_000}
 
 
 def test_the_same_request_cold_by_hand():
-    best = cheapest_summary(COLD, OPUS)
-    assert best is not None
     # 160,400 x 4,000 + 3,000 x 20,000: without marks, nothing is written
-    assert (best.how, best.cost) == ("cold", 701_600_000)
+    assert costs(COLD, OPUS) == {"cold": 701_600_000}
 
 
-def test_another_model_is_asked_where_it_is_cheaper():
+def test_another_model_is_shown_only_what_is_replaced():
     other = replace(HAIKU, context_length=400_000)
-    # 120,400 x 1,250 + 3,000 x 10,000 = 180,500,000: dearer than riding, cheaper than cold
-    warm = cheapest_summary(WARM, OPUS, other=other)
-    cold = cheapest_summary(COLD, OPUS, other=other)
-    assert warm is not None
-    assert cold is not None
-    assert (warm.how, cold.how, cold.model, cold.cost) == ("riding", "other", "small", 180_500_000)
+    # 120,400 x 1,250 + 3,000 x 10,000
+    assert costs(WARM, OPUS, other) == {"riding": 93_600_000, "other": 180_500_000}
+    assert costs(COLD, OPUS, other) == {"cold": 701_600_000, "other": 180_500_000}
+    assert [call.model for call in summary_calls(COLD, OPUS, other=other)] == [OPUS.name, "small"]
 
 
 def test_a_window_that_is_too_small_is_never_chosen():
     assert [call.how for call in summary_calls(COLD, OPUS, other=HAIKU)] == ["cold"]
-    full = replace(OPUS, context_length=163_399)
-    assert cheapest_summary(COLD, full) is None
-    assert cheapest_summary(COLD, replace(OPUS, context_length=163_400)) is not None
+    assert costs(COLD, replace(OPUS, context_length=163_399)) == {}
+    assert costs(COLD, replace(OPUS, context_length=163_400)).keys() == {"cold"}
 
 
-def test_a_known_price_goes_before_an_unknown_one():
+def test_a_model_without_a_price_costs_nobody_knows_what():
     unknown = replace(HAIKU, prices=None, context_length=400_000)
-    best = cheapest_summary(COLD, OPUS, other=unknown)
-    assert best is not None
-    assert best.how == "cold"
-    alone = cheapest_summary(COLD, replace(OPUS, context_length=1_000), other=unknown)
-    assert alone is not None
-    assert (alone.how, alone.cost) == ("other", None)
+    assert costs(COLD, OPUS, unknown) == {"cold": 701_600_000, "other": None}
 
 
 def test_the_providers_own_compaction_by_hand():

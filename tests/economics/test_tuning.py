@@ -1,4 +1,4 @@
-"""The tuning of a model follows from its prices: ECONOMICS' figures, and the optimum checked by trying every period."""
+"""The tuning of a model follows from its prices: the figures of the break-even table, and the optimum checked by trying every period."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -46,7 +46,7 @@ def priced(read: float, write: float, output: float) -> Model:
     return replace(OPUS, prices=sold(read, write, output))
 
 
-# r, w, ρ | full riding, full not riding, prune: the table of ECONOMICS
+# r, w, ρ | full riding, full not riding, prune: the break-even table
 TABLE = [
     (0.10, 1.25, 5, "4.9", "17.3", "17.2"),
     (0.05, 1.25, 5, "8.7", "34.7", "36.0"),

@@ -7,10 +7,10 @@ import msgspec
 
 from lowwater.engine.recall import RecallTools, Room
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.testing.sessions import generate_session
 from lowwater.values.entries import Appended, Compacted, Kept, Numbers, Summarized
 from lowwater.values.ledger import Ledger
 from lowwater.wire.formats import decode_messages
+from tests.generated import generate_session
 
 O200K = tokenizer_for("o200k")
 ENDLESS = Room(each=1_000_000, left=1_000_000)

@@ -9,13 +9,13 @@ from lowwater.count.estimate import CharacterTokenizer
 from lowwater.testing.fakes import Act, RecordingSink, ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.testing.sessions import Pauses, generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
+from tests.generated import Pauses, generate_session
 
 MODEL = "claude-haiku-4-5"
 SPENT = Usage(cache_read=30_000, uncached=400, output=900)

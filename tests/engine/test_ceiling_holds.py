@@ -13,12 +13,12 @@ from msgspec import Struct
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.testing.sessions import generate_session
 from lowwater.values.limits import TURNS_BETWEEN
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MODEL = "claude-sonnet-4-5"
 TASK = {"role": "user", "content": "Mend the failing tests of the parser, and tell me why they failed."}

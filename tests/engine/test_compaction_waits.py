@@ -3,8 +3,8 @@
 import msgspec
 
 import lowwater
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import OutputSettings, Settings
+from tests.generated import generate_session
 
 
 def test_by_hand_only_the_summary_is_carried_out_and_told_of() -> None:

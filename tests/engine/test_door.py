@@ -1,4 +1,4 @@
-"""SPEC M: a tool result above the insertion limit is shortened before it first enters the prompt."""
+"""Specification M: a tool result above the insertion limit is shortened before it first enters the prompt."""
 
 from typing import Any
 

@@ -28,12 +28,12 @@ from lowwater.testing.fakes import (
     write,
 )
 from lowwater.testing.legality import refusal_of
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import CompressionSettings, PrivacySettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 DEADLINE = 0.3
 BOUND = 3.0

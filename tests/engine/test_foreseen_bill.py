@@ -11,9 +11,9 @@ import pytest
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.provider import Provider, Say
-from lowwater.testing.sessions import Pauses, generate_session
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import Pauses, generate_session
 
 RECORDED = generate_session(
     "coding", seed=71, target_tokens=60_000, pauses=Pauses(coffee=0.4, overnight=0.05)

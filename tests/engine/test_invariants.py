@@ -1,4 +1,4 @@
-"""Invariants 1 to 8 of DESIGN over generated conversations, in both formats, under every policy."""
+"""Invariants 1 to 8 (lowwater.testing.invariants) over generated conversations, in both formats, under every policy."""
 
 import gzip
 import json
@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lowwater.decide.policies import POLICIES
-from lowwater.testing.sessions import Kind, generate_session
 from lowwater.testing.strategies import transcripts
 from lowwater.values.message import Format
+from tests.generated import Kind, generate_session
 
 CANONICAL = Path(__file__).parents[3] / "shared" / "transcripts" / "canonical"
 RECORDED = sorted(CANONICAL.glob("*/*.jsonl.gz"))

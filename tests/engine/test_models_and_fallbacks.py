@@ -1,4 +1,4 @@
-"""SPEC G: the window follows the model and its fallbacks, a switch counts at once, a limit in an error is learned."""
+"""Specification G: the window follows the model and its fallbacks, a switch counts at once, a limit in an error is learned."""
 
 import json
 from typing import Any
@@ -8,9 +8,9 @@ import pytest
 
 from lowwater.errors import BadInput
 from lowwater.testing.provider import Provider
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import CompressionSettings, FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
     json.loads(raw)

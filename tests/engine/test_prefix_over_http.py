@@ -14,8 +14,8 @@ from lowwater.testing.provider import Provider, Seen
 from lowwater.testing.provider.anthropic.body import pieces
 from lowwater.testing.provider.prefix_cache import MarkedCache
 from lowwater.testing.provider.prompt import quarter
-from lowwater.testing.sessions import generate_session
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=71, target_tokens=45_000)
 WINDOW = 30_000

@@ -10,7 +10,6 @@ import pytest
 from lowwater.engine.recall import RecallTools, expand, recall, room_for
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.fakes import RecordingSink
-from lowwater.testing.sessions import generate_session
 from lowwater.values.ledger import Ledger
 from lowwater.values.limits import derive_limits
 from lowwater.values.message import Message
@@ -19,6 +18,7 @@ from lowwater.values.settings import CompressionSettings, LeafSettings, OutputSe
 from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 CONTEXT = 24_000
 REFUSED = "Nothing recalled: "

@@ -12,11 +12,11 @@ from lowwater.economics.bill import cost_of
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import as_message
-from lowwater.testing.sessions import GeneratedSession, Pauses, generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import GeneratedSession, Pauses, generate_session
 
 MODEL = "claude-opus-5-5"
 NO_PAUSES = Pauses(coffee=0.0, overnight=0.0)
@@ -168,7 +168,7 @@ def test_a_reset_forgets_rent_and_cache_belief() -> None:
 def test_under_every_providers_rules_a_session_that_ends_at_the_wrong_moment_costs_little_more(
     model: str,
 ) -> None:
-    """A purchase that the session's end leaves without use is what any rule without foresight risks (ECONOMICS)."""
+    """A purchase that the session's end leaves without use is what any rule without foresight risks (docs/economics.md)."""
     recorded = coding(40)
     assert played(recorded, model=model).cost < 1.26 * played(recorded, "never", model=model).cost
 

@@ -1,4 +1,4 @@
-"""SPEC C: a reset forgets every compaction; the note in the system prompt is `hermes-classic`'s alone."""
+"""Specification C: a reset forgets every compaction; the note in the system prompt is `hermes-classic`'s alone."""
 
 import json
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from lowwater.decide.policies import POLICIES
 from lowwater.engine.note import NOTE
-from lowwater.testing.sessions import generate_session
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=61, target_tokens=50_000)
 FORM = SESSION.as_anthropic()

@@ -7,9 +7,9 @@ import pytest
 
 from lowwater.errors import BadInput
 from lowwater.testing.invariants import check_nothing_lost
-from lowwater.testing.sessions import generate_session
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=81, target_tokens=50_000).as_openai_chat()[:-1]

@@ -13,10 +13,10 @@ from msgspec import Struct
 from lowwater.decide.policies import POLICIES
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
-from lowwater.testing.sessions import Kind, generate_session
 from lowwater.values.message import Message
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import Kind, generate_session
 
 SAMPLED = ("runway", "guarded", "hermes-classic")
 A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(

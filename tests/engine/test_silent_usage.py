@@ -7,9 +7,9 @@ import pytest
 
 from lowwater.engine.ladder import Ladder
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, write
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 RECORDED = generate_session("coding", seed=4, turns=60)
 

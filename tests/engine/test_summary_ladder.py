@@ -1,4 +1,4 @@
-"""SPEC C and J: retry, another model, the extractive one, a marker; validation, repair, competition, what is too weak."""
+"""Specification C and J: retry, another model, the extractive one, a marker; validation, repair, competition, what is too weak."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models that bind thinking to what stood before it get none back behind a change (PEERS; invariant 4)."""
+"""Models that bind thinking to what stood before it get none back behind a change (invariant 4)."""
 
 from typing import Any
 

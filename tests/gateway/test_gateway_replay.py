@@ -5,10 +5,9 @@ import pytest
 from bench.gateway.replaying import Compared, compare, recorded
 from bench.transcripts import CANONICAL
 from lowwater.load.registry import load_registry
-from lowwater.replay.running.bill import as_recorded
 from lowwater.replay.running.script import script_of
 from lowwater.replay.running.sheets import model_named
-from lowwater.testing.sessions import generate_session
+from tests.generated import generate_session
 
 
 def check(rows: list[Compared]) -> None:
@@ -21,7 +20,9 @@ def check(rows: list[Compared]) -> None:
 
 @pytest.mark.moves_prefix(reason="rent-or-buy compacts")
 def test_generated_sessions_cost_what_the_replay_says() -> None:
-    scripts = [script_of(as_recorded(generate_session(seed=seed, turns=80))).beginning(60) for seed in (3, 4)]
+    scripts = [
+        script_of(generate_session(seed=seed, turns=80).as_recording()).beginning(60) for seed in (3, 4)
+    ]
     check(compare(scripts, model_named("gpt-5.5", load_registry())))
 
 

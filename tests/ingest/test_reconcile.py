@@ -1,4 +1,4 @@
-"""The list a client keeps is matched against the ledger by what it says (SPEC G, DESIGN)."""
+"""The list a client keeps is matched against the ledger by what it says (specification G)."""
 
 from time import process_time
 
@@ -11,7 +11,6 @@ from msgspec import Raw
 from lowwater.compact import elide
 from lowwater.compact.spans import replace_span
 from lowwater.ingest.reconcile import branch_of, entries_for, reconcile
-from lowwater.testing.sessions import generate_session
 from lowwater.testing.strategies import ledgers, transcripts
 from lowwater.testing.views import Script, asked, lines, making, offer_of, size
 from lowwater.values.entries import Appended, Compacted, ModelChanged, Opened, PreambleChanged, Rewound
@@ -20,6 +19,7 @@ from lowwater.values.ledger import Ledger
 from lowwater.values.message import Format, Message
 from lowwater.values.view import stands_of
 from lowwater.wire.formats import decode_messages
+from tests.generated import generate_session
 
 FORMATS: list[Format] = ["openai_chat", "anthropic"]
 

@@ -33,7 +33,7 @@ model:
   cache_ttl: "5m"        # "1h"; "auto" picks by the measured gaps and prices
 fallback_providers: [{model: …, base_url: …, provider: …, api_key_env: …}]
 """
-"""SPEC B as it stands."""
+"""Specification B as it stands."""
 
 
 def load(

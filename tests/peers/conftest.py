@@ -12,9 +12,9 @@ from lowwater import Lowwater, Session
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider.openai.rules import rules
 from lowwater.testing.provider.rule import Incoming, Refusal, first_refusal
-from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction
 from lowwater.values.settings import OutputSettings, Settings
+from tests.generated import generate_session
 
 Message = dict[str, Any]
 Messages = list[Message]

@@ -1,4 +1,4 @@
-"""What users of Hermes ask for (PEERS): no loops, no stalls, nothing stale, nothing invented, undo, readable counters."""
+"""What users of Hermes ask for: no loops, no stalls, nothing stale, nothing invented, undo, readable counters."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Failures, weak spots and users' complaints of lossless-claw (PEERS) that concern the core, at the level of the library."""
+"""Failures, weak spots and users' complaints of lossless-claw that concern the core, at the level of the library."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What was measured on other peers (PEERS): facts lost, histories too long to summarise, prefixes rewritten, thinking left behind."""
+"""What was measured on other peers: facts lost, histories too long to summarise, prefixes rewritten, thinking left behind."""
 
 import msgspec
 import pytest

@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.testing.sessions import generate_session
 from lowwater.values.entries import Appended, Entry, Opened
 from lowwater.wire.formats import encode_messages
 from lowwater.wire.session_file import WholeSession, session_lines
+from tests.generated import generate_session
 from tests.replay.claude_lines import ClaudeLines
 from tests.replay.codex_lines import MODEL, call, count, line, meta, output, said
 from tests.replay.opencode_storage import as_database, as_exports, as_files, conversation

@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from lowwater.testing.sessions import generate_session
 from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.values.usage import Usage
+from tests.generated import generate_session
 
 
 @lru_cache

@@ -5,7 +5,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from lowwater.replay.generated import TURNS, generate, is_for_tuning
+from tests.generated.courses import TURNS, generate, is_for_tuning
 
 
 def test_the_sessions_are_those_that_were_frozen():

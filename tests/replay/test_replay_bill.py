@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.errors import BadInput
-from lowwater.replay.running.bill import FOUR, as_recorded, bill_of
-from lowwater.testing.sessions import generate_session
+from lowwater.replay.running.bill import FOUR, bill_of
+from tests.generated import generate_session
 
-SESSION = as_recorded(generate_session("coding", seed=7, turns=90))
+SESSION = generate_session("coding", seed=7, turns=90).as_recording()
 
 
 def test_the_bill_has_four_policies_and_the_optimum_last():

@@ -20,8 +20,8 @@ from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.run import replay
 from lowwater.replay.running.session import Options
 from lowwater.replay.running.told import told
-from lowwater.testing.sessions import generate_session
 from lowwater.wire.formats import encode_messages
+from tests.generated import generate_session
 from tests.replay.replayed import recording
 
 OPTIONS = Options(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))

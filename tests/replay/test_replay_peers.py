@@ -125,7 +125,7 @@ TOLERANCE = 0.04
 
 
 def measured_session() -> Course:
-    """Return a session of the shape that PEERS was measured on: 53 requests, some 204,000 tokens, mostly tool results."""
+    """Return a session of the shape that peers were measured on: 53 requests, some 204,000 tokens, mostly tool results."""
     each = [
         Turn(text=80, results=0 if index % 12 == 11 else RESULT_SIZES[index % 8] * 86 // 100, output=75)
         for index in range(53)

@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.replay.course import Act, Course, Prune, Sheet, Summarise, Turn, Use
-from lowwater.replay.generated import generate
 from lowwater.replay.optimum import optimum
 from lowwater.replay.peers import DECLARED
 from lowwater.replay.peers_playing import carrying_out, play
 from lowwater.replay.peers_view import Change, View
 from lowwater.replay.policies import run
 from lowwater.replay.tally import Tally
+from tests.generated.courses import generate
 
 SHEET = Sheet(
     name="r10",

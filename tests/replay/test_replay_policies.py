@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from lowwater.economics.rent import Meter, choose
 from lowwater.replay.course import Prune, Sheet, State, Summarise, Turn, after
-from lowwater.replay.generated import generate
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, cost, run
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
+from tests.generated.courses import generate
 
 SHEET = Sheet(
     name="r10",

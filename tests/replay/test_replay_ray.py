@@ -23,8 +23,8 @@ from lowwater.replay.running.report import Gathering
 from lowwater.replay.running.run import replay
 from lowwater.replay.running.session import Options, Task, replay_session
 from lowwater.replay.running.told import told
-from lowwater.testing.sessions import generate_session
 from lowwater.wire.formats import encode_messages
+from tests.generated import generate_session
 from tests.replay.replayed import recording
 
 OPTIONS = Options(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))

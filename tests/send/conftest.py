@@ -12,10 +12,10 @@ import pytest
 from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.testing.provider import Provider
-from lowwater.testing.sessions import generate_session
 from lowwater.values.message import Format, Message
 from lowwater.values.summaries import Riding, SummaryRequest
 from lowwater.wire.formats import decode_messages, encode_messages, list_field
+from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=5, target_tokens=8_000)
 MODELS: dict[Format, str] = {

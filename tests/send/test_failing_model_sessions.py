@@ -26,10 +26,10 @@ from lowwater.testing.provider import (
     Say,
     Seen,
 )
-from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 from tests.send.conftest import RudeServer, http
 
 FORM = generate_session("coding", seed=31, target_tokens=16_000)

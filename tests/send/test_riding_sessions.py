@@ -10,13 +10,13 @@ from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.splice import spans_of
 from lowwater.testing.provider import Provider, Say, Seen
-from lowwater.testing.sessions import generate_session
 from lowwater.values.message import Format
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wire.formats import encode_messages, list_field
 from lowwater.wire.reading import write_json
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 from tests.send.conftest import base_url
 
 MODELS: dict[Format, str] = {

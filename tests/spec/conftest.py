@@ -1,4 +1,4 @@
-"""Conversations and sessions for the tests that are named after the rows of SPEC."""
+"""Conversations and sessions for the tests that are named after the sections of docs/specification.md."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""SPEC A: two layers of compaction, in the loop and as the gateway's hygiene."""
+"""Specification A: two layers of compaction, in the loop and as the gateway's hygiene."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SPEC B: the settings, their defaults, their ranges, and everywhere they can be set."""
+"""Specification B: the settings, their defaults, their ranges, and everywhere they can be set."""
 
 import json
 from pathlib import Path

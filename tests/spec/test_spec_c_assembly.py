@@ -1,4 +1,4 @@
-"""SPEC C: the fourth phase, what is assembled, and how a summary is framed."""
+"""Specification C: the fourth phase, what is assembled, and how a summary is framed."""
 
 from itertools import pairwise
 from typing import Any

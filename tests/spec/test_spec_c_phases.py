@@ -1,4 +1,4 @@
-"""SPEC C: the first three phases: eliding, the boundaries, the summary."""
+"""Specification C: the first three phases: eliding, the boundaries, the summary."""
 
 import json
 from typing import Any

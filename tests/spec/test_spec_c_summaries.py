@@ -1,4 +1,4 @@
-"""SPEC C: summaries again and again, focus, failing summarisers, reset, and what is printed."""
+"""Specification C: summaries again and again, focus, failing summarisers, reset, and what is printed."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""SPEC D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`summary-only`)."""
+"""Specification D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`summary-only`)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""SPEC E: the cache-aware guards before a leaf pass."""
+"""Specification E: the cache-aware guards before a leaf pass."""
 
 import logging
 from typing import Any

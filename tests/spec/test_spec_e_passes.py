@@ -1,11 +1,10 @@
-"""SPEC E: leaf pass, condensed pass, full sweep, and the simple payback calculator."""
+"""Specification E: leaf pass, condensed pass, full sweep, and the simple payback calculator."""
 
 from typing import Any
 
 import pytest
 
-from lowwater.decide.payback import simple_payback
-from lowwater.load.registry import load_registry
+from lowwater import simple_payback
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.values.settings import LeafSettings, Settings
 
@@ -79,18 +78,21 @@ def test_e_a_full_sweep_does_both_until_it_fits(opened, loop, told, faithful, su
 
 @pytest.mark.parametrize(("saved", "turns"), [(10_000, 13.5), (5_000, 27.0)])
 def test_e_150k_cached_pay_back_in_13_and_a_half_turns_or_27(saved: int, turns: float) -> None:
-    prices = load_registry().find("claude-opus-4-5").prices
-    assert prices is not None
-    assert simple_payback(prices, cached=150_000, saved=saved).turns == turns
+    assert simple_payback(cached=150_000, saved=saved, input_price=5.0, read_price=0.5).turns == turns
 
 
 @pytest.mark.parametrize(
-    ("model", "dollars"),
-    [("claude-opus-4-5", "0.68"), ("claude-sonnet-4-5", "0.41"), ("claude-haiku-4-5", "0.14")],
+    ("input_price", "read_price", "nano_dollars", "dollars"),
+    [
+        (5.0, 0.5, 675_000_000, "0.68"),
+        (3.0, 0.3, 405_000_000, "0.41"),
+        (1.0, 0.1, 135_000_000, "0.14"),
+    ],
     ids=["$5/$0.50", "$3/$0.30", "$1/$0.10"],
 )
-def test_e_a_miss_on_150k_costs(model: str, dollars: str) -> None:
-    prices = load_registry().find(model).prices
-    assert prices is not None
-    cost = simple_payback(prices, cached=150_000, saved=1).miss_cost
-    assert f"{(cost + 5_000_000) // 10_000_000 / 100:.2f}" == dollars
+def test_e_a_miss_on_150k_costs(
+    input_price: float, read_price: float, nano_dollars: int, dollars: str
+) -> None:
+    found = simple_payback(cached=150_000, saved=1, input_price=input_price, read_price=read_price)
+    assert found.miss_cost == nano_dollars
+    assert f"{(found.miss_cost + 5_000_000) // 10_000_000 / 100:.2f}" == dollars

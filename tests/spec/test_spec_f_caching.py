@@ -1,4 +1,4 @@
-"""SPEC F: prompt caching by marks, `system_and_3`."""
+"""Specification F: prompt caching by marks, `system_and_3`."""
 
 from collections.abc import Callable
 from typing import Any

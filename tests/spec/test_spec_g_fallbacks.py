@@ -1,4 +1,4 @@
-"""SPEC G: models and fallbacks; which model writes a summary comes with the model-backed summarizer."""
+"""Specification G: models and fallbacks; which model writes a summary comes with the model-backed summarizer."""
 
 import pytest
 

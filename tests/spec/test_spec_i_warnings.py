@@ -1,4 +1,4 @@
-"""SPEC I: warnings on the way to the threshold."""
+"""Specification I: warnings on the way to the threshold."""
 
 import logging
 from typing import Any

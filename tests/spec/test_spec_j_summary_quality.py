@@ -1,4 +1,4 @@
-"""SPEC J: is the summary any good?"""
+"""Specification J: is the summary any good?"""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""SPEC L: placeholders that help."""
+"""Specification L: placeholders that help."""
 
 import json
 import re

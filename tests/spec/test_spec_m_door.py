@@ -1,4 +1,4 @@
-"""SPEC M: large outputs at the door."""
+"""Specification M: large outputs at the door."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The sizes a window is managed by (SPEC A, B, D)."""
+"""The sizes a window is managed by (specification A, B, D)."""
 
 import pytest
 from hypothesis import given

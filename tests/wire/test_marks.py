@@ -1,4 +1,4 @@
-"""Cache marks are put on copies and taken off again; everything else stays as it was (SPEC F)."""
+"""Cache marks are put on copies and taken off again; everything else stays as it was (specification F)."""
 
 from typing import Any
 

@@ -11,10 +11,10 @@ from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
 from lowwater.ports import Sink
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, write
-from lowwater.testing.sessions import generate_session
 from lowwater.values.decision import Keep
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=91, target_tokens=70_000)
 CHAT: list[Any] = [json.loads(raw) for raw in SESSION.as_openai_chat()[:-1]]

@@ -10,7 +10,7 @@ import lowwater
 from lowwater.engine.note import NOTE
 from lowwater.testing.fakes import AsyncScriptedSummarizer, ScriptedSummarizer, refuse, write
 from lowwater.testing.legality import refusal_of
-from lowwater.testing.sessions import generate_session
+from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=95, target_tokens=75_000)
 CHAT: list[Any] = [json.loads(raw) for raw in SESSION.as_openai_chat()[:-1]]

@@ -12,12 +12,12 @@ from lowwater.compact.summary import extract
 from lowwater.count.estimate import CharacterTokenizer
 from lowwater.errors import BadInput
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MODEL = "claude-haiku-4-5"
 MESSAGES: list[Any] = [

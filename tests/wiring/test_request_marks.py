@@ -1,4 +1,4 @@
-"""A prepared request carries its marks where they serve, in either provider's form, and never too many (SPEC F)."""
+"""A prepared request carries its marks where they serve, in either provider's form, and never too many (specification F)."""
 
 from typing import Any
 

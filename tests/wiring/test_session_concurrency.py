@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
-from lowwater.testing.sessions import generate_session
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=41, target_tokens=70_000).as_openai_chat()[:-1]

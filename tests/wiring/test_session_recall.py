@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lowwater.testing.sessions import generate_session
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=85, target_tokens=40_000).as_openai_chat()[:-1]

@@ -7,10 +7,10 @@ import pytest
 
 from lowwater.compact.summary import extract
 from lowwater.testing.fakes import RecordingSink, ScriptedSummarizer, WordTokenizer, fail
-from lowwater.testing.sessions import generate_session
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
+from tests.generated import generate_session
 
 CHAT: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=91, target_tokens=30_000).as_openai_chat()[:-1]

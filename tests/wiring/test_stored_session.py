@@ -25,13 +25,13 @@ from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.playing import as_completion, exchanges
-from lowwater.testing.sessions import generate_session
 from lowwater.values.events import Compaction, Skip
 from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
+from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
     json.loads(raw) for raw in generate_session("coding", seed=83, target_tokens=60_000).as_openai_chat()

@@ -1,4 +1,4 @@
-"""What the numbers recommend, each with the numbers it rests on (SPEC K).
+"""What the numbers recommend, each with the numbers it rests on (docs/specification.md: K).
 
 None of it is said of fewer observations than the numbers below: chance makes patterns of a few.
 """

@@ -1,4 +1,4 @@
-"""How often sessions are compacted, and how: the seven cadence metrics of SPEC K and what belongs to them."""
+"""How often sessions are compacted, and how: the seven cadence metrics (docs/specification.md: K) and what belongs to them."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -9,18 +9,6 @@ from lowwater.values.groups import Unpaired, turns, unpaired
 from lowwater.values.message import Message
 from lowwater.values.parts import AnyPart, ToolCall, ToolResult
 
-KINDS = (
-    "tools",
-    "system",
-    "user",
-    "assistant",
-    "thinking",
-    "tool calls",
-    "tool results",
-    "images",
-    "documents",
-    "other",
-)
 _AGES = (("this turn", 0), ("1–5 turns ago", 5), ("6–20 turns ago", 20), ("21–80 turns ago", 80))
 _OLDEST = "over 80 turns ago"
 

@@ -1,4 +1,4 @@
-"""What a call would have been billed, had tokens that were removed stood in its prompt (ECONOMICS).
+"""What a call would have been billed, had tokens that were removed stood in its prompt (docs/economics.md).
 
 Nobody sees that call. It is told from the one that was made: what it read from the cache it would have read too, and what it
 did not read would have been divided in the same way between written and plain input.

@@ -1,4 +1,4 @@
-"""What sessions cost and what compaction did about it: by model, by summarizer, and in all (SPEC K)."""
+"""What sessions cost and what compaction did about it: by model, by summarizer, and in all (docs/specification.md: K)."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Putting sessions together again that were split where they were compacted (SPEC H)."""
+"""Putting sessions together again that were split where they were compacted (docs/specification.md: H)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The one name that accounts keep a model under, however calls spelled it (SPEC K)."""
+"""The one name that accounts keep a model under, however calls spelled it (docs/specification.md: K)."""
 
 from lowwater.values.model_names import is_suffix
 from lowwater.values.registry import Registry

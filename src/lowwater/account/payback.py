@@ -1,4 +1,4 @@
-"""Whether compactions paid for themselves: what was predicted, against what the calls after them show (SPEC K).
+"""Whether compactions paid for themselves: what was predicted, against what the calls after them show (docs/specification.md: K).
 
 A compaction costs its summaries, and what the first call after it cost more than it would have without it. The later calls pay
 that back: each would have carried the removed tokens too (`counterfactual` says at what cost). So it goes on until the session

@@ -1,4 +1,4 @@
-"""Making a list of messages legal, and refusing what cannot be (SPEC C4).
+"""Making a list of messages legal, and refusing what cannot be (docs/specification.md: C4).
 
 Both providers want every result right behind the message that calls for it, and one result for every call.
 """

@@ -1,4 +1,4 @@
-"""Where cache marks go: `system_and_3` (SPEC F), the compaction edge, and what the lookback has to find again."""
+"""Where cache marks go: `system_and_3` (docs/specification.md: F), the compaction edge, and what the lookback has to find again."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -88,7 +88,7 @@ def place_marks(
     - the last message a compaction wrote (`seams.edge`): the next prune, which begins behind it;
     - `seams.earlier`, the edge before that one, instead of the second where that is too far behind it to find it.
 
-    Without an edge, and with the last request's mark in reach, the last three messages are marked (SPEC F). A mark
+    Without an edge, and with the last request's mark in reach, the last three messages are marked (docs/specification.md: F). A mark
     whose message cannot carry one (`carries`) moves to the nearest before it that can.
     """
     last = _last_carriers(len(shape), min(most, _MESSAGES), carries)

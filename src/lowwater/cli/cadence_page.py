@@ -1,4 +1,4 @@
-"""The seven cadence metrics of SPEC K on a terminal, and the grid that pages of sessions are laid out in."""
+"""The seven cadence metrics (docs/specification.md: K) on a terminal, and the grid that pages of sessions are laid out in."""
 
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +11,7 @@ LABEL = 10
 
 
 def cadence_table(of: Cadence) -> Table:
-    """Return the seven metrics of SPEC K, and what belongs to them."""
+    """Return the seven cadence metrics, and what belongs to them."""
     table = grid("cadence", label=28)
     table.add_row("compactions per 100 turns", figure(of.events_per_100_turns))
     table.add_row("turns between them", figure(of.turns_between_events))

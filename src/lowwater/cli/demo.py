@@ -18,12 +18,10 @@ from lowwater.cli.printing import print_json
 from lowwater.decide.explain import sentence
 from lowwater.decide.money import money
 from lowwater.decide.warnings import UsageWarning
-from lowwater.testing.sessions import generate_session
+from lowwater.load.demo_session import demo_session
 from lowwater.values.recalled import Recalled
 from lowwater.wiring.session import Session
 
-MODEL = "claude-haiku-4-5"
-_TOKENS = 330_000
 _BAR = 50
 _WATCHED_SECONDS = 8.0
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
@@ -38,7 +36,6 @@ _FIXED = "runway"
 
 
 def demo(
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another session.")] = 20261115,
     fast: Annotated[bool, typer.Option("--fast", help="Do not slow down for watching.")] = False,
     policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
     json: Annotated[bool, typer.Option("--json", help="Print only the figures, as JSON.")] = False,
@@ -53,13 +50,14 @@ def demo(
     extracted without a model, billed as if a model had written it.
     """
     console = Console(highlight=False, quiet=json)
-    generated = generate_session("coding", seed=seed, model=MODEL, target_tokens=_TOKENS)
+    recorded = demo_session()
+    model = recorded.recording.model
     warned: list[UsageWarning] = []
-    watched = opened(MODEL, policy, ceiling=_CEILING if policy == _OURS else None, on_warning=warned.append)
-    fixed, untouched = opened(MODEL, _FIXED), opened(MODEL, policy, compacts=False)
+    watched = opened(model, policy, ceiling=_CEILING if policy == _OURS else None, on_warning=warned.append)
+    fixed, untouched = opened(model, _FIXED), opened(model, policy, compacts=False)
     session = watched.session
-    turns = len(generated.usages)
-    console.print(Text(f"A coding agent at work: {turns} turns on {MODEL}, policy {policy}.", style="bold"))
+    turns = sum(each.message.role == "assistant" for each in recorded.recording.messages)
+    console.print(Text(f"A coding agent at work: {turns} turns on {model}, policy {policy}.", style="bold"))
     if policy == _OURS:
         console.print(f"Its user wants no more than {_CEILING:,} tokens in view (max_view_tokens).")
     console.print()
@@ -73,7 +71,7 @@ def demo(
     context = session.status().context
     frames: list[Frame] = []
     with Live(console=console, refresh_per_second=20, transient=True) as live:
-        for frame in play(generated, watched, (fixed, untouched), take_warnings):
+        for frame in play(recorded, watched, (fixed, untouched), take_warnings):
             frames.append(frame)
             _tell(live.console, frame)
             live.update(_bars(frame, context))
@@ -84,7 +82,7 @@ def demo(
     console.print(_bars(frames[-1], context))
     _bought(console, frames, session)
     _bill(console, watched, fixed, untouched)
-    print_hindsight(console, generated, MODEL)
+    print_hindsight(console, recorded.recording)
     _recall(console, session)
     _rewind(console, session)
 

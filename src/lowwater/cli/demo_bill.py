@@ -5,16 +5,16 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.decide.money import money
-from lowwater.testing.sessions import GeneratedSession
+from lowwater.values.recording import Recording
 
 _OURS, _LEAST = "rent-or-buy", "optimum"
 
 
-def print_hindsight(console: Console, generated: GeneratedSession, model: str) -> None:
-    """Print what a generated session costs under a few policies and at least; one line if that cannot be computed here."""
+def print_hindsight(console: Console, recording: Recording) -> None:
+    """Print what a session costs under a few policies and at least; one line if that cannot be computed here."""
     console.print(Text("\nwith hindsight", style="bold"))
     try:
-        from lowwater.replay.running.bill import as_recorded, bill_of  # noqa: PLC0415  # numpy is an extra
+        from lowwater.replay.running.bill import bill_of  # noqa: PLC0415  # numpy is an extra
     except ImportError:
         console.print(Text("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'."))
         return
@@ -24,7 +24,7 @@ def print_hindsight(console: Console, generated: GeneratedSession, model: str) -
     table = Table(box=None, padding=(0, 0, 0, 2), header_style="bright_black")
     for title in ("", "", "÷ optimum", "compactions", "largest prompt"):
         table.add_column(title, justify="left" if table.columns and not title else "right")
-    for line in bill_of(as_recorded(generated), model=model):
+    for line in bill_of(recording, model=recording.model):
         style = "bold" if line.policy == _OURS else "bright_black" if line.policy == _LEAST else ""
         table.add_row(
             money(line.total, "usd"),

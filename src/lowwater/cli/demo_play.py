@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from lowwater.compact.summary import extract
 from lowwater.decide.warnings import UsageWarning
+from lowwater.load.demo_session import DemoSession
 from lowwater.ports import Tokenizer
-from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_message
-from lowwater.testing.sessions import GeneratedSession
 from lowwater.values.events import Compaction
 from lowwater.values.message import texts_of
 from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
+from lowwater.wire.answers import as_message
+from lowwater.wiring.clock import ManualClock
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
@@ -74,7 +74,7 @@ class Played(Struct, kw_only=True):
     """One way to run the session: the library's session, at its own clock."""
 
     session: Session
-    clock: ScriptedClock
+    clock: ManualClock
     writer: StandIn
     called: float = 0.0
     named: int = 0
@@ -113,7 +113,7 @@ def opened(
     on_warning: Callable[[UsageWarning], object] | None = None,
 ) -> Played:
     """Return a session to play, under a policy or without any compaction; never above a ceiling if there is one."""
-    clock = ScriptedClock()
+    clock = ManualClock()
     settings = Settings(
         output=OutputSettings(quiet=True),
         compression=CompressionSettings(enabled=compacts, max_view_tokens=ceiling),
@@ -132,15 +132,14 @@ def opened(
 
 
 def play(
-    generated: GeneratedSession,
+    recorded: DemoSession,
     watched: Played,
     others: Sequence[Played],
     take_warnings: Callable[[], tuple[UsageWarning, ...]],
 ) -> Iterator[Frame]:
     """Play the session on all of them, the last of `others` untouched, and yield what became of the prompt."""
-    form = generated.as_anthropic()
-    system = msgspec.json.decode(form.system)
-    for turn, exchange in enumerate(_exchanges(generated, form.messages), start=1):
+    system = recorded.system
+    for turn, exchange in enumerate(_exchanges(recorded), start=1):
         known = watched.session.last_compaction()
         prompt = watched.call(exchange, system)
         event = watched.session.last_compaction()
@@ -154,19 +153,14 @@ def play(
         )
 
 
-def _exchanges(generated: GeneratedSession, messages: Sequence[bytes]) -> Iterator[Exchange]:
-    names: dict[int, list[str]] = {}
-    for reference in generated.references:
-        names.setdefault(reference.used, []).append(reference.text)
-    answers = (at for at, message in enumerate(generated.messages) if message.role == "assistant")
+def _exchanges(recorded: DemoSession) -> Iterator[Exchange]:
+    told = zip(recorded.recording.messages, recorded.mentions, strict=True)
+    answers = ((each.at or 0.0, names) for each, names in told if each.message.role == "assistant")
     new: list[Any] = []
-    for raw in messages:
-        message = msgspec.json.decode(raw)
+    for message in recorded.as_anthropic():
         if message["role"] != "assistant":
             new.append(message)
             continue
-        at = next(answers)
-        yield Exchange(
-            new=new, answer=message["content"], at=generated.times[at], names=tuple(names.get(at, ()))
-        )
+        at, names = next(answers)
+        yield Exchange(new=new, answer=message["content"], at=at, names=names)
         new = []

@@ -94,7 +94,7 @@ def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: b
 
 
 def _metrics(lines: Sequence[_Line], width: int) -> Table:
-    """Return the seven metrics of SPEC K."""
+    """Return the seven cadence metrics."""
     table = _empty(["per 100", "between", "summaries", "reclaimed", "tokens", "first", "prunes"], width)
     for line in lines:
         seven = line.figures.metrics

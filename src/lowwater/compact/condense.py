@@ -1,4 +1,4 @@
-"""`leaf` and `condense`: the oldest raw chunk becomes a summary, several summaries become one deeper one (SPEC E)."""
+"""`leaf` and `condense`: the oldest raw chunk becomes a summary, several summaries become one deeper one (docs/specification.md: E)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise

@@ -1,4 +1,4 @@
-"""`elide`: old tool results become placeholders that say what was there and how to get it back (SPEC C1, D, L)."""
+"""`elide`: old tool results become placeholders that say what was there and how to get it back (docs/specification.md: C1, D, L)."""
 
 from collections.abc import Callable, Iterable, Sequence
 

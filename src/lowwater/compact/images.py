@@ -60,17 +60,6 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
     return kept
 
 
-def bytes_of(items: Sequence[Item]) -> int:
-    """Return how many bytes of a request are pictures and documents that a view carries inline."""
-    return sum(
-        len(part.data)
-        for item in items
-        if _holds_pictures(item)
-        for _, part in _pictures(item)
-        if part.source == "base64"
-    )
-
-
 def _holds_pictures(item: Item) -> bool:
     """Tell quickly, for most items hold none."""
     if item.message.role == "assistant":

@@ -1,4 +1,4 @@
-"""What stands in a view for an elided tool result: what it was, what matters of it, and how to get it back (SPEC L)."""
+"""What stands in a view for an elided tool result: what it was, what matters of it, and how to get it back (docs/specification.md: L)."""
 
 import re
 

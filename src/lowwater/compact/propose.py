@@ -1,4 +1,4 @@
-"""Everything the mechanisms offer for a view, from one reading of it (SPEC C, D, E)."""
+"""Everything the mechanisms offer for a view, from one reading of it (docs/specification.md: C, D, E)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Which tool output in the middle a prune leaves alone: the newest, or what is worth most (SPEC D, ECONOMICS)."""
+"""Which tool output in the middle a prune leaves alone: the newest, or what is worth most (docs/specification.md: D; docs/economics.md)."""
 
 from collections.abc import Iterable, Sequence
 

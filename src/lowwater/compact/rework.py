@@ -1,4 +1,4 @@
-"""How likely each item of a view is to be needed again: what losing it can be expected to cost (ECONOMICS)."""
+"""How likely each item of a view is to be needed again: what losing it can be expected to cost (docs/economics.md)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`shorten`: a very large tool result keeps its head, tail and error lines, and says what was cut (SPEC M).
+"""`shorten`: a very large tool result keeps its head, tail and error lines, and says what was cut (docs/specification.md: M).
 
 `squeeze` is the last step where a prompt has to fit: it shortens whatever is left, in head and tail too, but for the users' words.
 """

@@ -1,4 +1,4 @@
-"""`summarize`: the whole middle becomes one structured summary, updated from the one before (SPEC C3)."""
+"""`summarize`: the whole middle becomes one structured summary, updated from the one before (docs/specification.md: C3)."""
 
 from collections.abc import Sequence
 

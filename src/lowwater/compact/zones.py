@@ -1,4 +1,4 @@
-"""Where a view may be changed: the middle, between a protected head and a protected tail (SPEC C2)."""
+"""Where a view may be changed: the middle, between a protected head and a protected tail (docs/specification.md: C2)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

@@ -31,7 +31,7 @@ _CLAUDE_4 = (
 )
 _CLAUDE_NEW = (
     "derived: prompts of Opus 4.7 and later grow 2.1 times the visible text where those of Opus 4.5 and 4.6 grow 1.3"
-    " times (../shared/transcripts/README.md), with the latter's 1.19 on counts with framing; not measured"
+    " times in recorded sessions, with the latter's 1.19 on counts with framing; not measured"
 )
 _OPENAI = (
     "between what recorded Codex sessions show within a turn, 1.06 (bench.counting framing), where reasoning stays in the"

@@ -8,7 +8,7 @@ turns of that growth fits on top of what was left:
 
 Solved for the threshold, since the tail is a share of it. Tool output can be pruned without a model and is rarely needed
 again, so the more of it there is, the sooner a compaction pays: 20 turns of nothing but tool output, 60 turns of nothing
-but text. The result is clamped like any threshold (SPEC A).
+but text. The result is clamped like any threshold (docs/specification.md: A).
 """
 
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Compaction asked for by hand: nothing holds it back (SPEC A)."""
+"""Compaction asked for by hand: nothing holds it back (docs/specification.md: A)."""
 
 from lowwater.decide.offers import PRUNING, edits_of_others, expected_after, pruning, summaries, useful
 from lowwater.decide.policies import Policy

@@ -1,4 +1,4 @@
-"""The quality ceiling: no prompt above `max_view_tokens`, whatever the policy (ECONOMICS, overrides)."""
+"""The quality ceiling: no prompt above `max_view_tokens`, whatever the policy (docs/specification.md: A)."""
 
 from msgspec.structs import replace
 

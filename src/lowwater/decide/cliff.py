@@ -1,4 +1,4 @@
-"""At a cliff the whole request is billed at higher prices: what can be brought below it is (ECONOMICS, overrides)."""
+"""At a cliff the whole request is billed at higher prices: what can be brought below it is (docs/specification.md: A)."""
 
 from lowwater.decide.offers import expected_after, middle_edits, summaries
 from lowwater.decide.reasons import because

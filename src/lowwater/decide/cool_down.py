@@ -1,4 +1,4 @@
-"""After the summarizer failed, a pause that doubles with every failure and ends by itself; edits go on (SPEC C)."""
+"""After the summarizer failed, a pause that doubles with every failure and ends by itself; edits go on (docs/specification.md: C)."""
 
 from lowwater.decide.offers import expected_after
 from lowwater.decide.pause import Pause

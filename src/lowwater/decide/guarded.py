@@ -1,4 +1,4 @@
-"""The policy `guarded`: summaries chunk by chunk, and a full sweep once the budget's threshold is passed (SPEC E)."""
+"""The policy `guarded`: summaries chunk by chunk, and a full sweep once the budget's threshold is passed (docs/specification.md: E)."""
 
 from lowwater.decide.leaf_guards import guard_leaf
 from lowwater.decide.offers import expected_after, useful

@@ -1,4 +1,4 @@
-"""The policy `hermes-classic`: at the threshold prune and summarise, always both (SPEC A, C)."""
+"""The policy `hermes-classic`: at the threshold prune and summarise, always both (docs/specification.md: A, C)."""
 
 from lowwater.decide.offers import expected_after, pruning, summaries
 from lowwater.decide.reasons import because

@@ -1,4 +1,4 @@
-"""The policy `hygiene`: the safety net for conversations that grew between turns (SPEC A)."""
+"""The policy `hygiene`: the safety net for conversations that grew between turns (docs/specification.md: A)."""
 
 from lowwater.decide.prune_first import Trigger, prune_first
 from lowwater.decide.reasons import because

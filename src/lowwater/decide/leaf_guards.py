@@ -1,4 +1,4 @@
-"""The guards before a leaf pass, in order, each with what it compared (SPEC E)."""
+"""The guards before a leaf pass, in order, each with what it compared (docs/specification.md: E)."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The decision: the named policy, and around it what holds for every policy, in the order of ECONOMICS."""
+"""The decision: the named policy, and around it what holds for every policy, in its order (docs/specification.md: A)."""
 
 from lowwater.decide.by_hand import by_hand
 from lowwater.decide.byte_limit import over_byte_limit

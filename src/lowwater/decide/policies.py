@@ -70,7 +70,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     smallest_context: bool = True
     """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
     larger_count: bool = False
-    """Take the larger of what was counted and what the provider reported for the size of the prompt (SPEC E)."""
+    """Take the larger of what was counted and what the provider reported for the size of the prompt (docs/specification.md: E)."""
     point: Callable[[Limits, Settings], ActionPoint | None] = _threshold
     """From which size on it compacts of its own accord; None if size alone never makes it."""
 

@@ -1,4 +1,4 @@
-"""What the named presets ask of the mechanisms, and how the user's settings overrule that (SPEC B, D, L)."""
+"""What the named presets ask of the mechanisms, and how the user's settings overrule that (docs/specification.md: B, D, L)."""
 
 from msgspec.structs import replace
 

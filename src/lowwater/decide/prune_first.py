@@ -1,4 +1,4 @@
-"""Prune first, a summary only if that is not enough: what the policies with a fixed trigger share (SPEC D)."""
+"""Prune first, a summary only if that is not enough: what the policies with a fixed trigger share (docs/specification.md: D)."""
 
 from msgspec import Struct
 

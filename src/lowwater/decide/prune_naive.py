@@ -1,4 +1,4 @@
-"""The policy `prune-naive`: prune at the threshold and be content with anything below it (SPEC D, no runway)."""
+"""The policy `prune-naive`: prune at the threshold and be content with anything below it (docs/specification.md: D, no runway)."""
 
 from lowwater.decide.prune_first import prune_first
 from lowwater.decide.threshold import at_threshold, below_threshold

@@ -1,4 +1,4 @@
-"""The policy `rent-or-buy`: a rewrite is bought when the rent paid for what it removes has reached its price (ECONOMICS).
+"""The policy `rent-or-buy`: a rewrite is bought when the rent paid for what it removes has reached its price (docs/economics.md).
 
 Every call over a warm cache pays rent for the tokens a plan would remove. Removing them breaks the cache behind the
 first change, which has a price now; on a cold call it is small or below zero, so the same rule buys there. Where waiting

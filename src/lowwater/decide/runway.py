@@ -1,4 +1,4 @@
-"""The policy `runway`: a prune is accepted alone only if it leaves room to grow (SPEC D)."""
+"""The policy `runway`: a prune is accepted alone only if it leaves room to grow (docs/specification.md: D)."""
 
 from lowwater.decide.prune_first import prune_first
 from lowwater.decide.threshold import at_threshold, below_threshold

@@ -1,4 +1,4 @@
-"""The threshold: compaction is due at it, never below it; as a policy, a summary and nothing else (SPEC A)."""
+"""The threshold: compaction is due at it, never below it; as a policy, a summary and nothing else (docs/specification.md: A)."""
 
 from lowwater.decide.prune_first import Trigger, summary_only
 from lowwater.decide.reasons import because

@@ -1,4 +1,4 @@
-"""Warnings on the way to the threshold: each level once, armed again when usage falls below it (SPEC I)."""
+"""Warnings on the way to the threshold: each level once, armed again when usage falls below it (docs/specification.md: I)."""
 
 from typing import Literal
 

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from lowwater.values.model import Prices
 
+_NANO_DOLLARS_PER_TOKEN = 1_000
+"""Of a price of one dollar per million tokens."""
+
 
 class Ratios(Struct, frozen=True, kw_only=True):
     """Prices as multiples of the input price."""
@@ -39,6 +42,14 @@ class Compaction(Struct, frozen=True, kw_only=True):
         return self.replaced - self.summary
 
 
+class SimplePayback(Struct, frozen=True, kw_only=True):
+    """What a cache miss costs, in nano-dollars, and after how many turns the saved tokens are said to have paid for it."""
+
+    miss_cost: int
+    turns: float | None
+    """None if nothing is saved: it never pays."""
+
+
 def ratios_of(prices: Prices, *, long: bool = False) -> Ratios:
     """Return prices as multiples of the input price; with `long`, for writes at the long lifetime."""
     write = prices.cache_write_long if long and prices.cache_write_long is not None else prices.cache_write
@@ -67,24 +78,23 @@ def break_even(at: Ratios, what: Compaction, summary_cost: float = 0.0) -> float
     return paid / saved if saved > 0 else inf
 
 
-def net(at: Ratios, what: Compaction, calls: float, summary_cost: float = 0.0) -> float:
-    """Return what a compaction has gained after so many calls, in input tokens; negative until the break-even."""
-    paid = (at.write - at.read) * (what.summary + what.kept) + summary_cost
-    return calls * at.read * what.removes - paid
-
-
 def break_even_prune(at: Ratios, *, removes: int, survives: int) -> float:
     """Return the calls after which a prune has paid for itself, with `survives` tokens left behind its first edit."""
     return break_even(at, Compaction(before=0, replaced=removes, kept=survives))
 
 
-def pr_306_turns(at: Ratios, *, cached: int, saved: int) -> float:
-    """Return the turns that the formula of lossless-claw's PR 306 gives; it is wrong twice, see `break_even`.
+def simple_payback(*, cached: int, saved: int, input_price: float, read_price: float) -> SimplePayback:
+    """Return the payback of a compaction as it is commonly reckoned; prices are in dollars per million tokens.
 
-    It takes saved tokens for fresh input, though they would have been read from the cache, and all of the cached prompt
-    for lost, though only what survives behind the cut is written again.
+    `turns = cached × (input_price − read_price) ÷ (saved × input_price)`: the formula of lossless-claw's pull request 306.
+    It is wrong twice and stays for comparison: saved tokens would have been read from the cache and not paid as fresh input,
+    and of the cached prompt only what stands behind the cut is written again. `lowwater presets` shows the exact break-even.
     """
-    return cached * (1.0 - at.read) / saved if saved > 0 else inf
+    penalty = input_price - read_price
+    return SimplePayback(
+        miss_cost=round(cached * penalty * _NANO_DOLLARS_PER_TOKEN),
+        turns=cached * penalty / (saved * input_price) if saved > 0 else None,
+    )
 
 
 def optimal_turns(at: Ratios, *, fixed: float, growth: float) -> float:

@@ -1,13 +1,10 @@
 """What a compaction costs now: the next call with it, less the next call without it."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from lowwater.economics.bill import nano_dollars
-from lowwater.economics.warmth import Warmth
 from lowwater.values.layout import Lifetime
-from lowwater.values.model import Model, Prices
+from lowwater.values.model import Prices
 
 
 class Purchase(Struct, frozen=True, kw_only=True):
@@ -23,15 +20,6 @@ class Purchase(Struct, frozen=True, kw_only=True):
     def price(self) -> int:
         """What it costs more than not doing it; negative if it pays at once."""
         return self.cost_now - self.cost_kept
-
-
-class Cut(Struct, frozen=True, kw_only=True):
-    """A compaction on offer: where its first change is, what the prompt loses, what its summary costs."""
-
-    first_changed: int
-    """The token position up to which the prompt stays as it is."""
-    removes: int
-    summary_cost: int = 0
 
 
 def price_of(
@@ -59,40 +47,6 @@ def price_of(
         cost_kept=nano_dollars(kept),
         summary_cost=summary_cost,
     )
-
-
-def price_cuts(
-    cuts: Sequence[Cut],
-    warm: Warmth,
-    model: Model,
-    *,
-    prompt: int,
-    at: float | None = None,
-    output: int = 0,
-    lifetime: Lifetime = "short",
-) -> list[Purchase] | None:
-    """Return the price of each cut into the layout that `warm` speaks of, or None if the model's price is unknown.
-
-    Each takes one search among the stored boundaries. Where warmth is a chance, what is read is weighed by it.
-    """
-    before = model.prices_at(prompt, at)
-    if before is None:
-        return None
-    hit = warm.expected()
-    return [
-        price_of(
-            before,
-            model.prices_at(prompt - cut.removes, at) or before,
-            prompt=prompt,
-            hit=hit,
-            hit_after=warm.expected(cut.first_changed),
-            removes=cut.removes,
-            summary_cost=cut.summary_cost,
-            output=output,
-            lifetime=lifetime,
-        )
-        for cut in cuts
-    ]
 
 
 def _weighed(prices: Prices, prompt: int, *, hit: int, output: int, lifetime: Lifetime) -> int:

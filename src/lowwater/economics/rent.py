@@ -1,7 +1,7 @@
 """Rent or buy: carrying removable tokens costs rent at every call, removing them costs a price once.
 
 A message pays rent from the moment it left the tail. An offer is due when the rent already paid on what it would remove
-has reached its price (ECONOMICS, "The online rule"), or before that if waiting on is worth less than it costs (`outlook`);
+has reached its price (docs/economics.md, "The rule"), or before that if waiting on is worth less than it costs (`outlook`);
 and never before the session is old enough to be expected to pay it back.
 What was bought is gone, so it stops paying by itself.
 """

@@ -79,17 +79,6 @@ def native_call(
     return SummaryCall(how="native", model=model.name, usage=used, cost=cost_of(used, model, at))
 
 
-def cheapest_summary(
-    work: SummaryWork, model: Model, *, other: Model | None = None, at: float | None = None
-) -> SummaryCall | None:
-    """Return the cheapest way to get a summary, or None if it fits no model.
-
-    A known price goes before an unknown one; between equals the session's own model writes it.
-    """
-    calls = summary_calls(work, model, other=other, at=at)
-    return min(calls, key=lambda call: (call.cost is None, call.cost or 0), default=None)
-
-
 def _fits(usage: Usage, model: Model) -> bool:
     output_fits = model.max_output is None or usage.output <= model.max_output
     return output_fits and usage.prompt + usage.output <= model.context_length

@@ -14,7 +14,7 @@ from lowwater.values.proposal import Proposal
 
 
 def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Result]:
-    """Prune, see whether that is enough, and only then ask for a summary (SPEC C, D); squeeze what is still too large, where it must fit.
+    """Prune, see whether that is enough, and only then ask for a summary (docs/specification.md: C, D); squeeze what is still too large, where it must fit.
 
     Where no prune can be enough, what the summary will replace is left alone until there turns out to be none.
     """

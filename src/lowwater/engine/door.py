@@ -1,4 +1,4 @@
-"""Tool results are shortened before they first enter the prompt where that saves a later rewrite (SPEC M).
+"""Tool results are shortened before they first enter the prompt where that saves a later rewrite (docs/specification.md: M).
 
 Very large ones always; and shortly after a compaction those for which there is no room, so that it is not followed by another at once.
 """

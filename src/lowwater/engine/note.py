@@ -1,4 +1,4 @@
-"""The note in the system prompt that earlier turns were compacted, which only `hermes-classic` writes (SPEC C4)."""
+"""The note in the system prompt that earlier turns were compacted, which only `hermes-classic` writes (docs/specification.md: C4)."""
 
 from collections.abc import Sequence
 

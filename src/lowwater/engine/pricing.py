@@ -1,4 +1,4 @@
-"""What a change of the view costs at one moment of a session (ECONOMICS).
+"""What a change of the view costs at one moment of a session (docs/economics.md).
 
 A price is the next call with the change, less the next call without it: what the cache still finds before the first
 change is read, the rest is written.

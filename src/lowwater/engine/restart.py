@@ -18,7 +18,7 @@ from lowwater.values.situation import Past
 
 
 def switch(state: State, route: Route, model: Model, *, prior: float, at: float) -> State:
-    """Return the session on another model: everything learned of the one before is forgotten (SPEC G)."""
+    """Return the session on another model: everything learned of the one before is forgotten (docs/specification.md: G)."""
     if model.name == state.model.name:
         return replace(state, route=route, model=model)
     state = replace(

@@ -176,7 +176,7 @@ def _market(state: State, pricing: Pricing) -> Market:
 
 
 def limits_for(state: State, setup: Setup) -> Limits:
-    """Return the limits of the model in use, or of the smallest of its chain where the policy plans for that (SPEC G)."""
+    """Return the limits of the model in use, or of the smallest of its chain where the policy plans for that (docs/specification.md: G)."""
     preset = setup.preset
     others = [model.context_length for model in setup.chain.models] if setup.policy.smallest_context else []
     context = min([state.model.context_length, *others])

@@ -1,4 +1,4 @@
-"""The ladder of summarizers: ask, judge what was written, repair what is nearly good, go down a rung (SPEC C, J)."""
+"""The ladder of summarizers: ask, judge what was written, repair what is nearly good, go down a rung (docs/specification.md: C, J)."""
 
 from collections.abc import Generator, Iterable, Sequence
 

@@ -13,7 +13,6 @@ from lowwater.values.settings import Settings
 
 ANTHROPIC = "https://api.anthropic.com"
 OPENAI = "https://api.openai.com"
-PORT = 4141
 OWN_TENANT = "me"
 """The tenant of everything that `lowwater run` starts."""
 SOURCE = "gateway"

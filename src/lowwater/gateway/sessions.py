@@ -198,7 +198,7 @@ class Sessions:
 
 
 def with_hygiene(settings: Settings) -> Settings:
-    """Return settings with hygiene around the policy, and a session's name that never changes (SPEC A, H).
+    """Return settings with hygiene around the policy, and a session's name that never changes (docs/specification.md: A, H).
 
     Who writes summaries is said to the gateway, and not by the settings.
     """

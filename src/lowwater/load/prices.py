@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from lowwater.values.model import Cliff, Family, Listing, Prices
-from lowwater.values.model_names import Spelling, read_name
+from lowwater.values.model_names import Spelling
 
 if TYPE_CHECKING:  # importing the list takes a fifth of a second: only those who ask for a price pay it
     from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
@@ -24,12 +24,6 @@ _PROVIDERS = {
 _DATE = re.compile(r"[-@]20\d\d-?\d\d-?\d\d.*", re.DOTALL)
 _MICRO = 1_000_000
 _NO_DISCOUNT = "no price for cache reads known: they are counted at the input price"
-
-
-def prices_for(model: str, provider: str | None, at: datetime) -> Prices | None:
-    """Return what `model` charges at `at` according to genai-prices, below any cliff; None if it does not know."""
-    listing = _look_up(_references(read_name(model)), provider, at)
-    return listing.prices if listing else None
 
 
 def listing_of(reference: str, on: date) -> Listing | None:

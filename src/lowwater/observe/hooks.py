@@ -1,4 +1,4 @@
-"""Memory hooks: whoever wants to save something before messages leave the view is told in time (SPEC H)."""
+"""Memory hooks: whoever wants to save something before messages leave the view is told in time (docs/specification.md: H)."""
 
 import logging
 import threading

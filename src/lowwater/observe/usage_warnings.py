@@ -1,4 +1,4 @@
-"""Warnings on the way to the threshold, told to the log and to whoever asked for them (SPEC I)."""
+"""Warnings on the way to the threshold, told to the log and to whoever asked for them (docs/specification.md: I)."""
 
 import logging
 from collections.abc import Callable, Sequence

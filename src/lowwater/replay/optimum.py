@@ -1,4 +1,4 @@
-"""The cheapest schedule of compactions a course could have had: a dynamic program with hindsight (ECONOMICS)."""
+"""The cheapest schedule of compactions a course could have had: a dynamic program with hindsight (docs/economics.md)."""
 
 from itertools import accumulate
 from math import isqrt

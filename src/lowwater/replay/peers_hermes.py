@@ -1,4 +1,4 @@
-"""Hermes Agent's two ways to compact, as models on a course (SPEC C, D; PEERS)."""
+"""Hermes Agent's two ways to compact, as models on a course (docs/specification.md: C, D)."""
 
 from lowwater.replay.peers_view import Change, Piece, View, piece_of, tokens_of
 
@@ -15,7 +15,7 @@ _FLOOR = 64_000
 def hermes_classic(view: View) -> Change | None:
     """At half of the window the middle is summarised, behind the first turn and before a tail of a tenth of the window.
 
-    The summary comes from another model that sees tool results as one line each (PEERS: none over 123 characters), and is
+    The summary comes from another model that sees tool results as one line each (measured: none over 123 characters), and is
     a fifth as long as what it replaces, within bounds. Not modelled: the floor of 20 messages for the tail, the note
     in the system prompt, which breaks the cache there once, and pruning in the head.
     """

@@ -1,4 +1,4 @@
-"""lossless-claw's leaf passes (LCM), with and without the guards before them, as models on a course (SPEC E; PEERS)."""
+"""lossless-claw's leaf passes (LCM), with and without the guards before them, as models on a course (docs/specification.md: E)."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Agents and frameworks that compact at a fixed size or count, as models on a course (PEERS)."""
+"""Agents and frameworks that compact at a fixed size or count, as models on a course; their numbers were measured on the real packages."""
 
 from lowwater.replay.peers_view import Asking, Change, Piece, View, piece_of, tokens_of
 from lowwater.replay.recorded import KEPT_FREE
@@ -7,11 +7,11 @@ _CLEARED = 8
 """Tokens of OpenCode's plain placeholder."""
 _OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
 _LANGCHAIN_TRIGGER, _LANGCHAIN_KEPT, _LANGCHAIN_NOTE = 100_000, 10, 20
-"""Tokens (PEERS measured with this trigger; the middleware has none by itself), turns of 20 messages, a note's tokens."""
+"""Tokens (as measured; the middleware has no trigger by itself), turns of 20 messages, a note's tokens."""
 _LANGCHAIN_COUNTS = 0.7
-"""Of the tokens of tool results, the share that its estimate by characters finds: 100,000 were 141,000 (PEERS)."""
+"""Of the tokens of tool results, the share that its estimate by characters finds: 100,000 were 141,000."""
 _AGENTS_ITEMS, _ITEMS_WITH_TOOLS, _ITEMS_WITHOUT = 10, 4, 2
-"""Reasoning, text, call and output of a turn with tools: so 53 requests have about the 20 compactions of PEERS."""
+"""Reasoning, text, call and output of a turn with tools: so 53 requests have about the 20 compactions that were measured."""
 _SERVER_TRIGGER = 200_000
 """OpenAI publishes no default; this is what Hermes asks for where nobody says otherwise."""
 
@@ -30,7 +30,7 @@ def claude_code(view: View) -> Change | None:
 def opencode(view: View) -> Change | None:
     """Results older than the newest 40,000 tokens of them are cleared if that frees 20,000; on overflow, a summary.
 
-    The summary is the same model's, in a request that writes everything to the cache again and reads nothing of it (PEERS).
+    The summary is the same model's, in a request that writes everything to the cache again and reads nothing of it.
     Overflow leaves 32,000 for the output. Not modelled: that it waits for two turns of the user, and spared tools.
     """
     if view.size > view.sheet.window - _OPENCODE_OUTPUT and len(view.pieces) > 1:
@@ -45,7 +45,7 @@ def langchain(view: View) -> Change | None:
     """`SummarizationMiddleware` at 100,000 tokens: all but the newest 20 messages become a note, without a summary.
 
     Its history is trimmed to 4,000 tokens before it is summarised, which leaves nothing where one message is longer: the
-    model is never called (PEERS). It estimates tokens by characters, which finds too few in tool results, and counts
+    model is never called. It estimates tokens by characters, which finds too few in tool results, and counts
     messages only: prompts run higher than its trigger.
     """
     return _langchain(view, _LANGCHAIN_NOTE, None)
@@ -61,7 +61,7 @@ def langchain_untrimmed(view: View) -> Change | None:
 def openai_default(view: View) -> Change | None:
     """The Agents SDK's compaction session: every ten items the server makes one opaque item of all but the newest turn.
 
-    The item is billed as a summary that rides the cached prefix. PEERS counts the requests alone, for the server bills its
+    The item is billed as a summary that rides the cached prefix. The measurement counted the requests alone, for the server bills its
     compactions apart: without them this model has the 0.46 of never that were measured there, with them 0.8. Not modelled:
     user messages, which stay as they are, and what the opaque item really measures.
     """

@@ -109,7 +109,7 @@ def leaf_guards(tally: Tally) -> Policy:
 
 
 def exact_gate(tally: Tally) -> Policy:
-    """Whatever saves most over the next 30 calls, as soon as it saves anything (ECONOMICS: Net); it knows no rework."""
+    """Whatever saves most over the next 30 calls, as soon as it saves anything; it knows no rework."""
 
     def decide(turn: int, state: State) -> Action | None:
         edge, best, most = tally.edges[turn], None, 0

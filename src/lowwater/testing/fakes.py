@@ -7,34 +7,29 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from lowwater.compact.summary import critical_references
-from lowwater.errors import BadSetting, SummaryFailed
+from lowwater.errors import SummaryFailed
 from lowwater.values.events import Compaction, Event, Skip
 from lowwater.values.message import texts_of
 from lowwater.values.summaries import SummaryRequest, Written
+from lowwater.wiring.clock import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-class ScriptedClock:
+class ScriptedClock(ManualClock):
     """A clock that stands still until it is told otherwise.
 
     `times` are read first, one at each look; behind them the clock stays where it is and `advance` moves it.
     """
 
     def __init__(self, start: float = 0.0, times: Iterable[float] = ()) -> None:
-        self._now = start
+        super().__init__(start)
         self._times = iter(times)
 
     def now(self) -> float:
         """Return the next scripted time, or the time it was left at."""
         self._now = next(self._times, self._now)
         return self._now
-
-    def advance(self, seconds: float) -> None:
-        """Move the clock forward."""
-        if not seconds >= 0:
-            raise BadSetting(f"cannot advance a clock by {seconds} seconds: time only goes forward")
-        self._now += seconds
 
 
 class WordTokenizer:

@@ -1,4 +1,4 @@
-"""What must hold of every view, checked on a ledger as it grows: the invariants of DESIGN.
+"""What must hold of every view, checked on a ledger as it grows.
 
 Written apart from the code that it checks: nothing here asks a mechanism or a stage what it thinks.
 """
@@ -221,7 +221,7 @@ def _answered(items: Sequence[Item]) -> int:
 def _check_newest_group(
     old: Sequence[Item], new: Sequence[Item], protected: Protected, *, squeezed: bool
 ) -> None:
-    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (SPEC C2).
+    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (docs/specification.md: C2).
 
     Where even that does not fit, long arguments of its calls may be, too.
     """

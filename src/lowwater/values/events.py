@@ -1,4 +1,4 @@
-"""What there is to tell about a session as it goes: compactions, skips, warnings (SPEC I, K)."""
+"""What there is to tell about a session as it goes: compactions, skips, warnings (docs/specification.md: I, K)."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class Phase(Struct, frozen=True, kw_only=True):
 
 
 class Rejected(Struct, frozen=True, kw_only=True):
-    """A summary that was not accepted as it was (SPEC J), or a summarizer that gave none."""
+    """A summary that was not accepted as it was (docs/specification.md: J), or a summarizer that gave none."""
 
     by: str
     code: str

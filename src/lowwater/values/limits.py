@@ -1,4 +1,4 @@
-"""The sizes a window is managed by, derived from the model and the settings (SPEC A, B, D)."""
+"""The sizes a window is managed by, derived from the model and the settings (docs/specification.md: A, B, D)."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,7 +69,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         return max(self.most // TURNS_BETWEEN, self.most - TURNS_BETWEEN * self.growth)
 
     def priced(self, ceiling: int | None, *, growth: float) -> "Limits":
-        """Return the limits for a policy that compares prices, so that sizes matter only where one is forced (SPEC A).
+        """Return the limits for a policy that compares prices, so that sizes matter only where one is forced (docs/specification.md: A).
 
         The threshold is the nearest such point: wall, cliff or ceiling. The runway below it lasts for some turns of
         `growth`. The tail is no share of anything, and any prune counts that pays.

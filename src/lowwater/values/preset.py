@@ -1,4 +1,4 @@
-"""How the mechanisms behave under a policy, where the named presets differ (SPEC B, D, L)."""
+"""How the mechanisms behave under a policy, where the named presets differ (docs/specification.md: B, D, L)."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Splitting a session: it ends, and a child goes on under a name and a title of its own (SPEC H)."""
+"""Splitting a session: it ends, and a child goes on under a name and a title of its own (docs/specification.md: H)."""
 
 import re
 import secrets

@@ -49,7 +49,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     marks: Marks | None = None
     """Which cache marks the provider takes; None where it takes none."""
     seams: Seams = NOWHERE
-    """By what the marks are placed; without it they are those of SPEC F."""
+    """By what the marks are placed; without it they are those of `system_and_3` (docs/specification.md: F)."""
     cache_key: str = ""
     """What OpenAI routes requests of one conversation by, so that they find its cache; empty where it takes none."""
     tokens: int = 0

@@ -289,7 +289,7 @@ class Session(LookingBack):
         return await self._idle.apark()
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
-        """Switch to another model: window, prices, cache rules and counts follow at once (SPEC G).
+        """Switch to another model: window, prices, cache rules and counts follow at once.
 
         Without a `base_url` it is that of the fallback with this name, or the provider's own.
         """

@@ -1,4 +1,4 @@
-"""Defects of Hermes and lossless-claw (PEERS.md) around summaries that cannot be reproduced here."""
+"""Defects of Hermes and lossless-claw around summaries that cannot be reproduced here."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the extractive summarizer finds in a transcript (SPEC C3): computed from calls, nothing invented."""
+"""What the extractive summarizer finds in a transcript (specification C3): computed from calls, nothing invented."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The summary is framed as reference (SPEC C), and the last rung says what was left out."""
+"""The summary is framed as reference (specification C), and the last rung says what was left out."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The template of SPEC C3."""
+"""The template of specification C3."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Input to a summarizer with a model (SPEC C3): originals, bounded, nothing twice."""
+"""Input to a summarizer with a model (specification C3): originals, bounded, nothing twice."""
 
 import pytest
 from hypothesis import given, settings

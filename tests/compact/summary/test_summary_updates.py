@@ -1,4 +1,4 @@
-"""Again and again (SPEC C): the next summary updates the one before."""
+"""Again and again (specification C): the next summary updates the one before."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from lowwater.compact.summary import extract
 from lowwater.compact.summary.template import Section, outline, parse, render
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.testing.sessions.generate import generate_session
 from lowwater.testing.strategies.values import conversations
 from lowwater.values.groups import legal_cuts
 from lowwater.values.summaries import SummaryRequest
+from tests.generated.generate import generate_session
 
 COUNT = WordTokenizer()
 SEEDS = st.integers(0, 10_000)

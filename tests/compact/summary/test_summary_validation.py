@@ -1,9 +1,9 @@
-"""Is the summary any good? (SPEC J)"""
+"""Is the summary any good? (specification J)"""
 
 import pytest
 
 from lowwater.compact.summary import best, critical_references, extract, repair, validate
-from lowwater.compact.summary.critical import missing_from, share_kept
+from lowwater.compact.summary.critical import missing_from
 from lowwater.compact.summary.template import Section, parse
 from lowwater.compact.summary.validation import is_refusal
 from lowwater.values.summaries import Critical, Written
@@ -52,8 +52,8 @@ def test_errors_are_compared_by_their_first_hundred_characters(talk, tokenizer):
     error = next(r for r in critical_references(talk.request()) if r.kind == "error")
     assert len(error.text) <= 100
     assert line.startswith(error.text)
-    assert share_kept(f"It ended with {line[:110]} and so on", [error]) == 1.0
-    assert share_kept(f"It ended with {line[:60]}", [error]) == 0.0
+    assert not missing_from(f"It ended with {line[:110]} and so on", [error])
+    assert missing_from(f"It ended with {line[:60]}", [error]) == (error,)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_errors_are_compared_by_their_first_hundred_characters(talk, tokenizer):
     ids=["whole", "directory apart", "root apart", "name only", "longer name"],
 )
 def test_a_path_is_kept_whole_or_as_directory_and_rest(text, kept):
-    assert share_kept(text, [Critical(kind="path", text="/repo/src/upload.py")]) == float(kept)
+    path = Critical(kind="path", text="/repo/src/upload.py")
+    assert missing_from(text, [path]) == (() if kept else (path,))
 
 
 def test_an_ask_is_kept_by_its_key_words_not_verbatim(request_):
     ask = [reference for reference in critical_references(request_) if reference.kind == "ask"]
-    assert (
-        share_kept("Goal: the uploader shall retry with backoff; its public signature must not change.", ask)
-        == 1.0
-    )
-    assert share_kept("Goal: tidy up the uploader.", ask) == 0.0
+    assert ask
+    told = "Goal: the uploader shall retry with backoff; its public signature must not change."
+    assert not missing_from(told, ask)
+    assert missing_from("Goal: tidy up the uploader.", ask) == tuple(ask)
 
 
 def test_a_good_summary_is_accepted_with_its_numbers(request_, tokenizer):

@@ -1,4 +1,4 @@
-"""Whose words stand in an extractive summary, and what gets more room (SPEC C3, focus)."""
+"""Whose words stand in an extractive summary, and what gets more room (specification C3, focus)."""
 
 from lowwater.compact.summary import Extractive, extract
 from lowwater.compact.summary.template import Section

@@ -221,13 +221,6 @@ def _is_wordy(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def share_kept(text: str, wanted: Iterable[Critical]) -> float:
-    """Return the share of references a text still has, 1 if there are none."""
-    kept = Kept(text)
-    found = [kept.has(reference) for reference in wanted]
-    return sum(found) / len(found) if found else 1.0
-
-
 def missing_from(text: str, wanted: Iterable[Critical]) -> tuple[Critical, ...]:
     """Return the references a text no longer has, in the order given."""
     kept = Kept(text)

@@ -37,7 +37,7 @@ def room_for(
 
 
 def room_in(state: State, setup: Setup) -> Room:
-    """Return the room a session has now; an answer is small enough to pass the door as it is (SPEC M)."""
+    """Return the room a session has now; an answer is small enough to pass the door as it is (docs/specification.md: M)."""
     door = setup.settings.tool_results
     share, most = door.insertion_limit_ratio, door.insertion_limit_tokens
     is_open = share <= 0 or most <= 0

@@ -1,4 +1,4 @@
-"""What later answers of a recorded session use of its tool results (ECONOMICS, "Losing information has a price too").
+"""What later answers of a recorded session use of its tool results (docs/economics.md, "The price of a compaction").
 
 A use is an exact reference in an assistant's text or in the arguments of its calls that occurs in one earlier tool result
 and in nothing else that came before: no other result, no text, no argument. So it counts once a session, and if the

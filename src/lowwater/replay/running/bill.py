@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 
 from lowwater.errors import BadInput
@@ -10,8 +9,7 @@ from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.on_course import OPTIMUM
 from lowwater.replay.running.results import Outcome
 from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.testing.sessions import GeneratedSession
-from lowwater.values.recording import RecordedMessage, Recording
+from lowwater.values.recording import Recording
 
 FOUR = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 
@@ -50,20 +48,6 @@ def bill_of(recording: Recording, *, model: str, policies: Sequence[str] = FOUR)
         raise BadInput("no schedule makes it fit the window")
     lines = [_line(each, least) for each in result.outcomes if each.fits]
     return tuple(sorted(lines, key=lambda line: (-line.total, line.policy == OPTIMUM)))
-
-
-def as_recorded(made: GeneratedSession) -> Recording:
-    """Return a generated session as an importer would."""
-    messages = zip(made.messages, made.times, strict=True)
-    return Recording(
-        id=made.id,
-        agent="generated",
-        path="",
-        model=made.model,
-        messages=tuple(RecordedMessage(message=message, at=at) for message, at in messages),
-        system=msgspec.json.encode(made.system),
-        tools=made.tools_json("openai_chat"),
-    )
 
 
 def _line(outcome: Outcome, least: int) -> BillLine:

@@ -1,4 +1,4 @@
-"""What many sessions came to, policy by policy: ratios, dollars, recall, the seven metrics (SPEC K)."""
+"""What many sessions came to, policy by policy: ratios, dollars, recall, the seven cadence metrics (docs/specification.md: K)."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean, quantiles
@@ -33,7 +33,7 @@ class Recall(Struct, frozen=True, kw_only=True):
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """The seven of SPEC K over all sessions."""
+    """The seven cadence metrics over all sessions."""
 
     events_per_100_turns: float | None
     turns_between_events: float | None

@@ -10,6 +10,7 @@ from lowwater.account.cadence import summaries_in
 from lowwater.compact.summary import extract
 from lowwater.count.rules import rules_for
 from lowwater.economics.bill import cost_of
+from lowwater.observe.sinks import MemorySink
 from lowwater.ports import Tokenizer
 from lowwater.replay.references.outcome import Outcome as Found
 from lowwater.replay.references.scoring import Scorer
@@ -19,8 +20,6 @@ from lowwater.replay.running.results import Event, Outcome
 from lowwater.replay.running.rows import Row, Rows
 from lowwater.replay.running.script import Exchange, Script
 from lowwater.replay.running.sheets import sheet_of
-from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.testing.playing import as_completion
 from lowwater.values.events import Compaction
 from lowwater.values.ledger import Ledger
 from lowwater.values.model import Marks, Model
@@ -29,6 +28,8 @@ from lowwater.values.stored import Hit
 from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.values.usage import Usage
 from lowwater.values.view import Edited
+from lowwater.wire.answers import as_completion
+from lowwater.wiring.clock import ManualClock
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater
 
@@ -87,7 +88,7 @@ class Play:
     def __init__(self, script: Script, uses: Sequence[Use], part: Part) -> None:
         self._script, self._part, self._model = script, part, part.model
         self._tokenizer = counter_for(part.model.name)
-        self._clock, self._sink = ScriptedClock(), RecordingSink()
+        self._clock, self._sink = ManualClock(), MemorySink()
         models = () if part.keyless else (part.model, part.other)
         writers = [StandIn(model) for model in models if model is not None]
         self._billed_by = {writer.name: writer.billed for writer in writers}

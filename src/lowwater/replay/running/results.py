@@ -49,7 +49,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class Cadence(Struct, frozen=True, kw_only=True):
-    """What the seven metrics of SPEC K are made of, as sums, so that sessions can be put together."""
+    """What the seven cadence metrics (docs/specification.md: K) are made of, as sums, so that sessions can be put together."""
 
     turns: int = 0
     events: int = 0

@@ -22,7 +22,7 @@ ASSUMED = "claude-opus-5-5"
 
 _RESERVED = 20_000
 _OTHER_INPUT, _OTHER_OUTPUT = 5, 1
-"""Another model writes summaries at a fifth of the input price, and at the input price for output (ECONOMICS)."""
+"""Another model writes summaries at a fifth of the input price, and at the input price for output."""
 
 
 def model_named(name: str, registry: Registry) -> Model:
