@@ -11,6 +11,24 @@ from lowwater.values.usage import Usage
 
 CriticalKind = Literal["ask", "forbidden", "error", "path", "identifier", "value"]
 
+VerdictCode = Literal[
+    "accepted",
+    "repaired",
+    "too_short",
+    "refusal",
+    "cut_off",
+    "not_smaller",
+    "references_missing",
+    "too_long",
+    # of a provider's own block
+    "no_block",
+    "unsigned",
+    "holds_secrets",
+    "unknown_handles",
+    "prohibition_dropped",
+]
+"""What can be said of a summary."""
+
 
 class Riding(Struct, frozen=True, kw_only=True):
     """The request that was sent last: a summary asked for by extending it reads the provider's cache up to its end."""
