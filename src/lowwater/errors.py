@@ -15,7 +15,8 @@ LowwaterError
 │   ├── DeletedSession       a session that was open here is gone from its store
 │   ├── UnusableStore        a store cannot be opened, read or written: no right, no room, locked, closed
 │   ├── DamagedStore         something stored cannot be read; carries the session and where it broke
-│   └── NewerSchema          a newer Lowwater wrote the store
+│   │   └── UnknownForm      it is what was written, but in a form that this Lowwater does not know
+│   └── NewerSchema          a newer Lowwater wrote the store, or the state of a session
 ├── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
 └── AnswerFailed             a model gave no whole answer; carries what came of it
     └── PromptTooLong        its provider says that the prompt does not fit; carries the context length it named
@@ -118,8 +119,12 @@ class DamagedStore(StoreFailed):
         return (type(self), (str(self), self.session, self.whole))
 
 
+class UnknownForm(DamagedStore):
+    """Something stored is what was written, but has a tag, a field or a value that this Lowwater does not know."""
+
+
 class NewerSchema(StoreFailed):
-    """A newer Lowwater wrote the store; this one does not touch it."""
+    """A newer Lowwater wrote the store or the state of a session; this one does not touch it."""
 
 
 class SummaryFailed(LowwaterError):

@@ -405,18 +405,20 @@ def test_everything_but_what_is_of_one_turn_is_carried() -> None:
     play(session, MESSAGES, clock)
     state: State = session._kept.state
     fresh = Lowwater(model="gpt-6.1-sol").session()._kept.state
-    again = unpack(pack(state), fresh)
+    again = unpack(pack(state), fresh).state
     for field in State.__struct_fields__:
         if field not in LOCAL:
             assert getattr(again, field) == getattr(state, field), field
 
 
-def test_what_another_version_carried_is_left_aside_and_the_ledger_stays(path: Path) -> None:
+def test_a_state_that_is_no_state_is_left_aside_and_reported(path: Path) -> None:
     clock = ScriptedClock(1_000.0)
     session = library(path, clock=clock).session("s")
     play(session, MESSAGES, clock)
     state = session._kept.state
-    assert unpack(b"\x93no such thing", state) is state
+    found = unpack(b"\x93no such thing", state)
+    assert found.state == state
+    assert found.unread == ("all of it (Expected `object`, got `array`)",)
 
 
 def test_a_split_ends_the_session_and_the_child_goes_on(path: Path) -> None:

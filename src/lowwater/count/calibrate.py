@@ -12,6 +12,8 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.values.stored_form import stored_as
+
 LOWEST_SCALE = 0.5
 HIGHEST_SCALE = 4.0
 """No vocabulary in use is further from another than this; whatever says so is something else."""
@@ -27,14 +29,18 @@ LARGEST_REPORT = 1e12
 """No prompt has this many tokens; a report that says so is no report."""
 
 
-class Observation(Struct, frozen=True, kw_only=True):
+class Observation(
+    Struct, frozen=True, kw_only=True, rename=stored_as("observation"), forbid_unknown_fields=True
+):
     """One call: what was counted before it, and the prompt the provider reported for it."""
 
     counted: int
     reported: int
 
 
-class Calibration(Struct, frozen=True, kw_only=True):
+class Calibration(
+    Struct, frozen=True, kw_only=True, rename=stored_as("calibration"), forbid_unknown_fields=True
+):
     """What one session's usage has taught so far; a new value after each call."""
 
     prior: float = 1.0

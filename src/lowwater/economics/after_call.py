@@ -12,6 +12,7 @@ from lowwater.economics.belief import Belief, Boundary, chance_alive, warmth
 from lowwater.economics.matching import billed, evenly, writes_of
 from lowwater.values.layout import Layout
 from lowwater.values.model import CacheRules, Marks, Model
+from lowwater.values.stored_form import stored_as
 from lowwater.values.usage import Usage
 
 MOST = 256
@@ -21,7 +22,9 @@ MOVED = frozenset({"model_changed", "system_changed", "tools_changed"})
 """Reasons for a miss that deny everything believed: the provider saw another start than was sent."""
 
 
-class BeliefError(Struct, frozen=True, kw_only=True):
+class BeliefError(
+    Struct, frozen=True, kw_only=True, rename=stored_as("belief_error"), forbid_unknown_fields=True
+):
     """What a call was expected to read and write, beside what was reported; None if nothing was."""
 
     expected_read: int

@@ -6,6 +6,7 @@ from lowwater.economics.matching import billed, rule_of, step_of, writes_of
 from lowwater.economics.warmth import Warmth
 from lowwater.values.layout import Layout
 from lowwater.values.model import CacheRules, Marks, Model, Uncached, Units
+from lowwater.values.stored_form import stored_as
 from lowwater.values.usage import Usage
 
 HALF_LIFE = 3_600.0
@@ -21,7 +22,14 @@ LEAST_CHANCE = 0.01
 """Below this a boundary is taken to be gone."""
 
 
-class Boundary(Struct, frozen=True, kw_only=True, array_like=True):
+class Boundary(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    array_like=True,
+    rename=stored_as("boundary"),
+    forbid_unknown_fields=True,
+):
     """The end of a prefix that the provider stored."""
 
     key: bytes
@@ -32,7 +40,7 @@ class Boundary(Struct, frozen=True, kw_only=True, array_like=True):
     """Stored for the long lifetime."""
 
 
-class Belief(Struct, frozen=True, kw_only=True):
+class Belief(Struct, frozen=True, kw_only=True, rename=stored_as("belief"), forbid_unknown_fields=True):
     """What the provider holds: boundaries, the one used last at the end."""
 
     boundaries: tuple[Boundary, ...] = ()

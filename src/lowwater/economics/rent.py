@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from lowwater.values.model import TOKENS_PER_PRICE
+from lowwater.values.stored_form import stored_as
 
 
-class Meter(Struct, frozen=True, kw_only=True):
+class Meter(Struct, frozen=True, kw_only=True, rename=stored_as("meter"), forbid_unknown_fields=True):
     """What one token has paid in prompts since the session began, and what it had paid when each message left the tail.
 
     Messages left in order, those that left together share a run: `readings[i]` holds for the numbers up to `numbers[i]`.

@@ -1,6 +1,7 @@
 """Asking a provider to compact by itself, and judging the block that comes back: it cannot be repaired, only refused."""
 
 from collections.abc import Callable, Generator
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from lowwater.values.events import Rejected
 from lowwater.values.message import Message
 from lowwater.values.native_block import message_with, read_block
 from lowwater.values.secrets import conceal
-from lowwater.values.summaries import Judged, Verdict, Written
+from lowwater.values.summaries import Judged, Verdict, VerdictCode, Written
 
 UNREACHABLE = frozenset({"auth", "network", "timeout"})
 """Failures after which the same summarizer is not asked for text either."""
@@ -67,7 +68,7 @@ def _verdict(written: Written, need: Need, size: Callable[[Message], int]) -> Ve
     return replace(verdict, accepted=False, because=Reason(code=wrong, facts=verdict.because.facts))
 
 
-def _wrong_with(written: Written, need: Need, size: Callable[[Message], int]) -> str:
+def _wrong_with(written: Written, need: Need, size: Callable[[Message], int]) -> VerdictCode | Literal[""]:
     """Return what is wrong with a block whatever it says, as a code; nothing if it may stand."""
     try:
         message = message_with(written.block)

@@ -3,11 +3,13 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.values.stored_form import stored_as
+
 _LOW_IN_A_ROW = 3
 _RECOVERS = 3_600.0
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class Standing(Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True):
     """Where the ladder begins: repeatedly low scores move it down a rung, an hour moves it back to the top."""
 
     first: int = 0

@@ -11,11 +11,12 @@ from lowwater.compact.spans import offer_span, request_for
 from lowwater.engine.summaries import OVERSHOOT
 from lowwater.values.groups import Span
 from lowwater.values.proposal import Proposal
+from lowwater.values.stored_form import stored_as
 from lowwater.values.summaries import Judged, SummaryRequest
 from lowwater.values.view import Item
 
 
-class Parked(Struct, frozen=True, kw_only=True):
+class Parked(Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forbid_unknown_fields=True):
     """A summary that was asked for, judged and billed, and is not in the view yet.
 
     What it stands for is named as in its request: the numbers of the originals, and the summary it updates. It was made

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from lowwater.values.market import Market, best_of
+from lowwater.values.stored_form import stored_as
 
 _PATIENCE = 4
 """Looks again after this part of the calls that the nearest plan is away, for prices move meanwhile."""
@@ -10,7 +11,7 @@ _GROWTH = 1.03
 """Looks again when the prompt has grown by this factor: there is more to remove."""
 
 
-class Rest(Struct, frozen=True, kw_only=True):
+class Rest(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_unknown_fields=True):
     """Nothing was nearly due when a prompt of `prompt` tokens was looked through."""
 
     until: int

@@ -23,10 +23,11 @@ from lowwater.values.market import Market
 from lowwater.values.message import Format
 from lowwater.values.model import Model
 from lowwater.values.situation import Past
+from lowwater.values.stored_form import stored_as
 from lowwater.values.usage import Usage
 
 
-class Totals(Struct, frozen=True, kw_only=True):
+class Totals(Struct, frozen=True, kw_only=True, rename=stored_as("totals"), forbid_unknown_fields=True):
     """What a session has consumed as its provider reported it, and what compaction did."""
 
     turns: int = 0
@@ -59,7 +60,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         return replace(self, cost=total, summary_cost=part)
 
 
-class Route(Struct, frozen=True, kw_only=True):
+class Route(Struct, frozen=True, kw_only=True, rename=stored_as("route"), forbid_unknown_fields=True):
     """Where calls go: the model as the user spells it, and the URL of its API, empty for the provider's own."""
 
     model: str

@@ -30,12 +30,20 @@ from lowwater.values.entries import (
 from lowwater.values.events import Event
 from lowwater.values.ledger import Numbered
 from lowwater.values.message import Message
+from lowwater.values.stored_form import stored_as
 from lowwater.values.turn_record import TurnRecord
 
 KEY_BYTES = 16
 
 
-class AppendedKeys(Struct, frozen=True, kw_only=True, tag="appended"):
+class AppendedKeys(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="appended",
+    rename=stored_as("appended"),
+    forbid_unknown_fields=True,
+):
     """An `Appended` entry that names its messages instead of holding them."""
 
     at: float
@@ -43,14 +51,23 @@ class AppendedKeys(Struct, frozen=True, kw_only=True, tag="appended"):
     tokens: tuple[int, ...]
 
 
-class Copied(Struct, frozen=True, kw_only=True, array_like=True):
+class Copied(
+    Struct, frozen=True, kw_only=True, array_like=True, rename=stored_as("copied"), forbid_unknown_fields=True
+):
     """So many stands of an earlier compaction, from one of them on."""
 
     first: int
     count: int
 
 
-class CompactedSince(Struct, frozen=True, kw_only=True, tag="compacted_since"):
+class CompactedSince(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="compacted_since",
+    rename=stored_as("compacted_since"),
+    forbid_unknown_fields=True,
+):
     """A `Compacted` entry that says what is different from the one at the position `base` of the same session."""
 
     at: float

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from lowwater.errors import DamagedStore
+from lowwater.errors import DamagedStore, UnknownForm
 from lowwater.store.packing import (
     Base,
     CompactedSince,
@@ -46,12 +46,22 @@ class Row(Struct, frozen=True, kw_only=True):
 class Hurt(Exception):
     """What a version brought cannot be read; never leaves the store."""
 
-    def __init__(self, version: int, what: str) -> None:
+    def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
+        """Note the version; `intact` says that the bytes are what was written, so that only their form is unknown."""
         super().__init__(what)
         self.version = version
+        self.intact = intact
 
     def reported(self, session: str, whole: int) -> DamagedStore:
         """Return what the caller is told; `whole` is the version before the damage, 0 if there is none."""
+        if self.intact:
+            upto = f", or read it here up to version {whole}" if whole else ""
+            return UnknownForm(
+                f"session {session!r} has {self}, which this Lowwater does not know: "
+                f"use the Lowwater that stored it, or a newer one{upto}",
+                session,
+                whole,
+            )
         way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
         salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
         return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
@@ -90,13 +100,17 @@ def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) 
     waiting = iter(rows)
     stands: dict[int, tuple[Stand, ...]] = {}
     while batch := list(islice(waiting, AT_ONCE)):
-        messages = _messages(_keys(batch), fetch)
+        messages, unknown = _messages(_keys(batch), fetch)
         for row in batch:
             try:
                 entry = _entry(row, messages, stands, fetch_entry)
-            except (Broken, KeyError, msgspec.MsgspecError) as error:
-                why = "a message of it is gone or changed" if isinstance(error, KeyError) else error
-                raise Hurt(row.version, f"entry {row.position} ({why})") from error
+            except (Broken, msgspec.MsgspecError) as error:
+                intact = isinstance(error, msgspec.MsgspecError)
+                raise Hurt(row.version, f"entry {row.position} ({error})", intact=intact) from error
+            except KeyError as error:
+                why = unknown.get(error.args[0])
+                said = f"entry {row.position} ({why or 'a message of it is gone or changed'})"
+                raise Hurt(row.version, said, intact=why is not None) from error
             yield entry
 
 
@@ -137,7 +151,11 @@ def restore_messages(
         held = next(waiting, None)
         if held is None or held.number != number or not _is_intact(held):
             raise Hurt(version_of(number), f"message {number} (it is gone or changed)")
-        yield Numbered(message=unpack_message(cast("bytes", held.body)), tokens=held.tokens)
+        try:
+            message = unpack_message(cast("bytes", held.body))
+        except msgspec.MsgspecError as error:
+            raise Hurt(version_of(number), f"message {number} ({error})", intact=True) from error
+        yield Numbered(message=message, tokens=held.tokens)
 
 
 def _is_intact(held: Held) -> bool:
@@ -149,7 +167,8 @@ def restore_event(version: int, sealed: object) -> Event:
     try:
         return unpack_event(unseal(sealed))
     except (Broken, msgspec.MsgspecError) as error:
-        raise Hurt(version, f"an event ({error})") from error
+        intact = isinstance(error, msgspec.MsgspecError)
+        raise Hurt(version, f"an event ({error})", intact=intact) from error
 
 
 def restore_carried(session: str, sealed: object) -> bytes:
@@ -178,7 +197,8 @@ def restore_record(version: int, sealed: object) -> TurnRecord:
     try:
         return unpack_record(unseal(sealed))
     except (Broken, msgspec.MsgspecError) as error:
-        raise Hurt(version, f"a turn record ({error})") from error
+        intact = isinstance(error, msgspec.MsgspecError)
+        raise Hurt(version, f"a turn record ({error})", intact=intact) from error
 
 
 def _keys(rows: Iterable[Row]) -> list[bytes]:
@@ -192,11 +212,18 @@ def _keys(rows: Iterable[Row]) -> list[bytes]:
     return list(keys)
 
 
-def _messages(keys: Sequence[bytes], fetch: Fetch) -> dict[bytes, Message]:
-    """Return the messages with these keys; one whose bytes do not match its key is left out."""
-    return {
-        key: unpack_message(body)
-        for start in range(0, len(keys), AT_ONCE)
-        for key, body in fetch(keys[start : start + AT_ONCE])
-        if isinstance(body, bytes) and digest(body) == key
-    }
+def _messages(
+    keys: Sequence[bytes], fetch: Fetch
+) -> tuple[dict[bytes, Message], dict[bytes, msgspec.MsgspecError]]:
+    """Return the messages with these keys, and why some are unknown; one whose bytes do not match its key is in neither."""
+    messages: dict[bytes, Message] = {}
+    unknown: dict[bytes, msgspec.MsgspecError] = {}
+    for start in range(0, len(keys), AT_ONCE):
+        for key, body in fetch(keys[start : start + AT_ONCE]):
+            if not isinstance(body, bytes) or digest(body) != key:
+                continue
+            try:
+                messages[key] = unpack_message(body)
+            except msgspec.MsgspecError as error:
+                unknown[key] = error
+    return messages, unknown

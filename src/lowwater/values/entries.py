@@ -8,9 +8,12 @@ from msgspec import Struct
 
 from lowwater.values.message import Message, Role
 from lowwater.values.parts import AnyPart
+from lowwater.values.stored_form import stored_as
 
 
-class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
+class Opened(
+    Struct, frozen=True, kw_only=True, tag="opened", rename=stored_as("opened"), forbid_unknown_fields=True
+):
     """The session begins; `vocabulary` is what its messages are counted in, for good."""
 
     at: float
@@ -18,7 +21,14 @@ class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
     vocabulary: str
 
 
-class Appended(Struct, frozen=True, kw_only=True, tag="appended"):
+class Appended(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="appended",
+    rename=stored_as("exported_appended"),
+    forbid_unknown_fields=True,
+):
     """Messages came in; `tokens` is the size of each in the session's vocabulary, counted once."""
 
     at: float
@@ -26,7 +36,14 @@ class Appended(Struct, frozen=True, kw_only=True, tag="appended"):
     tokens: tuple[int, ...]
 
 
-class PreambleChanged(Struct, frozen=True, kw_only=True, tag="preamble_changed"):
+class PreambleChanged(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="preamble_changed",
+    rename=stored_as("preamble_changed"),
+    forbid_unknown_fields=True,
+):
     """System prompt or tools, which stand before the messages, are these from now on; JSON as they were sent."""
 
     at: float
@@ -35,21 +52,28 @@ class PreambleChanged(Struct, frozen=True, kw_only=True, tag="preamble_changed")
     tokens: int = 0
 
 
-class ModelChanged(Struct, frozen=True, kw_only=True, tag="model_changed"):
+class ModelChanged(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="model_changed",
+    rename=stored_as("model_changed"),
+    forbid_unknown_fields=True,
+):
     """Another model answers from now on."""
 
     at: float
     model: str
 
 
-class Numbers(Struct, frozen=True, kw_only=True):
+class Numbers(Struct, frozen=True, kw_only=True, rename=stored_as("numbers"), forbid_unknown_fields=True):
     """The messages numbered `first` to `last`, both included."""
 
     first: int
     last: int
 
 
-class Edit(Struct, frozen=True, kw_only=True):
+class Edit(Struct, frozen=True, kw_only=True, rename=stored_as("edit"), forbid_unknown_fields=True):
     """One part of a message is shown as another part, or dropped (`by` is None).
 
     `path` leads to it: the part's index, and for something inside a tool result the index there.
@@ -59,13 +83,17 @@ class Edit(Struct, frozen=True, kw_only=True):
     by: AnyPart | None
 
 
-class Kept(Struct, frozen=True, kw_only=True, tag="kept"):
+class Kept(
+    Struct, frozen=True, kw_only=True, tag="kept", rename=stored_as("kept"), forbid_unknown_fields=True
+):
     """These messages stand in the view as they are."""
 
     numbers: Numbers
 
 
-class Altered(Struct, frozen=True, kw_only=True, tag="altered"):
+class Altered(
+    Struct, frozen=True, kw_only=True, tag="altered", rename=stored_as("altered"), forbid_unknown_fields=True
+):
     """This message stands in the view with some parts replaced; the text of placeholders is frozen here."""
 
     number: int
@@ -73,7 +101,14 @@ class Altered(Struct, frozen=True, kw_only=True, tag="altered"):
     tokens: int
 
 
-class Summarized(Struct, frozen=True, kw_only=True, tag="summarized"):
+class Summarized(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="summarized",
+    rename=stored_as("summarized"),
+    forbid_unknown_fields=True,
+):
     """A text stands in the view for the messages in `sources`."""
 
     text: str
@@ -88,7 +123,14 @@ class Summarized(Struct, frozen=True, kw_only=True, tag="summarized"):
 Stand = Kept | Altered | Summarized
 
 
-class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
+class Compacted(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="compacted",
+    rename=stored_as("compacted"),
+    forbid_unknown_fields=True,
+):
     """The view is these stands from now on, in order; no message was changed or lost."""
 
     at: float
@@ -96,7 +138,9 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     stands: tuple[Stand, ...]
 
 
-class Rewound(Struct, frozen=True, kw_only=True, tag="rewound"):
+class Rewound(
+    Struct, frozen=True, kw_only=True, tag="rewound", rename=stored_as("rewound"), forbid_unknown_fields=True
+):
     """The view is again what it was when the ledger had `to` entries.
 
     Messages that came later stay behind it unless `discard_later`, which goes back in time.
@@ -107,14 +151,28 @@ class Rewound(Struct, frozen=True, kw_only=True, tag="rewound"):
     discard_later: bool = False
 
 
-class TakenBack(Struct, frozen=True, kw_only=True, tag="taken_back"):
+class TakenBack(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="taken_back",
+    rename=stored_as("taken_back"),
+    forbid_unknown_fields=True,
+):
     """The client no longer has these messages: they leave the view, and what was compacted before them stays so."""
 
     at: float
     numbers: tuple[int, ...]
 
 
-class Checkpointed(Struct, frozen=True, kw_only=True, tag="checkpointed"):
+class Checkpointed(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="checkpointed",
+    rename=stored_as("checkpointed"),
+    forbid_unknown_fields=True,
+):
     """This position of the ledger has a name."""
 
     at: float

@@ -5,18 +5,19 @@ from typing import Literal
 from msgspec import Struct
 
 from lowwater.values.decision import Reason
+from lowwater.values.stored_form import stored_as
 
 Mode = Literal["prune", "summary", "condense", "shorten"]
 
 
-class Phase(Struct, frozen=True, kw_only=True):
+class Phase(Struct, frozen=True, kw_only=True, rename=stored_as("phase"), forbid_unknown_fields=True):
     """What one mechanism did in a compaction, in the model's tokens."""
 
     mechanism: str
     removed: int
 
 
-class Rejected(Struct, frozen=True, kw_only=True):
+class Rejected(Struct, frozen=True, kw_only=True, rename=stored_as("rejected"), forbid_unknown_fields=True):
     """A summary that was not accepted as it was (docs/specification.md: J), or a summarizer that gave none."""
 
     by: str
@@ -30,7 +31,14 @@ class Rejected(Struct, frozen=True, kw_only=True):
     """Why there is no summary at all, in words without contents; empty if there is one."""
 
 
-class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
+class Compaction(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="compaction",
+    rename=stored_as("compaction"),
+    forbid_unknown_fields=True,
+):
     """One compaction that was committed."""
 
     at: float
@@ -87,7 +95,9 @@ class Compaction(Struct, frozen=True, kw_only=True, tag="compaction"):
         return max(0, self.after) / self.before if self.before else 1.0
 
 
-class Skip(Struct, frozen=True, kw_only=True, tag="skip"):
+class Skip(
+    Struct, frozen=True, kw_only=True, tag="skip", rename=stored_as("skip"), forbid_unknown_fields=True
+):
     """A decision to leave the view as it is, or a compaction that was given up."""
 
     at: float

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from lowwater.values.message import Message
 from lowwater.values.parts import ToolCall, ToolResult
+from lowwater.values.stored_form import stored_as
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class Span(Struct, frozen=True, kw_only=True, rename=stored_as("span"), forbid_unknown_fields=True):
     """The messages at indexes `start` to `stop`, the latter not included."""
 
     start: int

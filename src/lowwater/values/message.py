@@ -9,12 +9,13 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.values.stored_form import stored_as
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Format = Literal["openai_chat", "anthropic", "openai_responses"]
 
 
-class Wire(Struct, frozen=True, kw_only=True):
+class Wire(Struct, frozen=True, kw_only=True, rename=stored_as("wire"), forbid_unknown_fields=True):
     """The bytes a message came in, so that it can leave in them."""
 
     format: Format
@@ -23,7 +24,9 @@ class Wire(Struct, frozen=True, kw_only=True):
     """False once the message's parts were edited: the bytes then only supply the fields around the content."""
 
 
-class Message(Struct, frozen=True, kw_only=True, eq=False):
+class Message(
+    Struct, frozen=True, kw_only=True, eq=False, rename=stored_as("message"), forbid_unknown_fields=True
+):
     """One message; equality and hash look at role and parts only, never at the wire form."""
 
     role: Role

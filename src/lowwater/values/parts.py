@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from lowwater.values.canonical import canonical_json
+from lowwater.values.stored_form import stored_as
 
 Source = Literal["base64", "url", "file", "text"]
 
 
-class Part(Struct, frozen=True, kw_only=True, eq=False):
+class Part(Struct, frozen=True, kw_only=True, eq=False, rename=stored_as("part"), forbid_unknown_fields=True):
     """What all parts share: equality by content, and the fields beyond it."""
 
     kind: ClassVar[str] = ""
@@ -32,7 +33,15 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
         return hash(self.identity())
 
 
-class Text(Part, frozen=True, kw_only=True, eq=False, tag="text"):
+class Text(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="text",
+    rename=stored_as("text"),
+    forbid_unknown_fields=True,
+):
     """Plain text."""
 
     kind: ClassVar[str] = "text"
@@ -40,7 +49,15 @@ class Text(Part, frozen=True, kw_only=True, eq=False, tag="text"):
     text: str
 
 
-class Image(Part, frozen=True, kw_only=True, eq=False, tag="image"):
+class Image(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="image",
+    rename=stored_as("image"),
+    forbid_unknown_fields=True,
+):
     """A picture: base64 data, a URL, or the id of an uploaded file in `data`."""
 
     kind: ClassVar[str] = "image"
@@ -51,7 +68,15 @@ class Image(Part, frozen=True, kw_only=True, eq=False, tag="image"):
     detail: str = ""
 
 
-class Document(Part, frozen=True, kw_only=True, eq=False, tag="document"):
+class Document(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="document",
+    rename=stored_as("document"),
+    forbid_unknown_fields=True,
+):
     """A document, usually a PDF: base64 data, a URL, plain text, or the id of an uploaded file in `data`."""
 
     kind: ClassVar[str] = "document"
@@ -62,7 +87,15 @@ class Document(Part, frozen=True, kw_only=True, eq=False, tag="document"):
     title: str = ""
 
 
-class ToolCall(Part, frozen=True, kw_only=True, eq=False, tag="tool_call"):
+class ToolCall(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="tool_call",
+    rename=stored_as("tool_call"),
+    forbid_unknown_fields=True,
+):
     """The model asks for a tool; `arguments` is JSON text as the model wrote it."""
 
     kind: ClassVar[str] = "tool_call"
@@ -76,7 +109,15 @@ class ToolCall(Part, frozen=True, kw_only=True, eq=False, tag="tool_call"):
         return (self.kind, self.id, self.name, canonical_json(self.arguments))
 
 
-class Thinking(Part, frozen=True, kw_only=True, eq=False, tag="thinking"):
+class Thinking(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="thinking",
+    rename=stored_as("thinking"),
+    forbid_unknown_fields=True,
+):
     """The model's reasoning; `signature` proves it to the provider, `redacted` means that only that is left."""
 
     kind: ClassVar[str] = "thinking"
@@ -86,7 +127,15 @@ class Thinking(Part, frozen=True, kw_only=True, eq=False, tag="thinking"):
     redacted: bool = False
 
 
-class Opaque(Part, frozen=True, kw_only=True, eq=False, tag="opaque"):
+class Opaque(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="opaque",
+    rename=stored_as("opaque"),
+    forbid_unknown_fields=True,
+):
     """A block of a type this version has never heard of; `body` is the whole block as JSON."""
 
     kind: ClassVar[str] = "opaque"
@@ -103,7 +152,15 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False, tag="opaque"):
 ResultPart = Text | Image | Document | Opaque
 
 
-class ToolResult(Part, frozen=True, kw_only=True, eq=False, tag="tool_result"):
+class ToolResult(
+    Part,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="tool_result",
+    rename=stored_as("tool_result"),
+    forbid_unknown_fields=True,
+):
     """What a tool answered to the call `call_id`."""
 
     kind: ClassVar[str] = "tool_result"

@@ -3,9 +3,10 @@
 from msgspec import Struct
 
 from lowwater.values.groups import Span
+from lowwater.values.stored_form import stored_as
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class Target(Struct, frozen=True, kw_only=True, rename=stored_as("target"), forbid_unknown_fields=True):
     """One part of a view that would be replaced: the item's index, the path to the part, and its size."""
 
     item: int
@@ -17,7 +18,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """The number of that message."""
 
 
-class Proposal(Struct, frozen=True, kw_only=True):
+class Proposal(Struct, frozen=True, kw_only=True, rename=stored_as("proposal"), forbid_unknown_fields=True):
     """A plan that can be printed, priced and stored; `apply` of the same mechanism carries it out.
 
     Mechanisms that replace parts name them in `targets`; those that replace whole messages name a `span` of items.

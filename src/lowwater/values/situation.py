@@ -7,9 +7,10 @@ from msgspec import Struct
 from lowwater.values.limits import Limits
 from lowwater.values.market import Market
 from lowwater.values.proposal import Proposal
+from lowwater.values.stored_form import stored_as
 
 
-class Past(Struct, frozen=True, kw_only=True):
+class Past(Struct, frozen=True, kw_only=True, rename=stored_as("past"), forbid_unknown_fields=True):
     """What earlier compactions of the session teach."""
 
     compactions: int = 0

@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from lowwater.values.entries import Entry
 from lowwater.values.events import Event
+from lowwater.values.stored_form import stored_as
 from lowwater.values.turn_record import TurnRecord
 
 
-class About(Struct, frozen=True, kw_only=True):
+class About(Struct, frozen=True, kw_only=True, rename=stored_as("about"), forbid_unknown_fields=True):
     """What is told of a session besides its ledger."""
 
     title: str = ""

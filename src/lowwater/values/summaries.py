@@ -6,9 +6,28 @@ from msgspec import Struct
 
 from lowwater.values.decision import Reason
 from lowwater.values.message import Format, Message
+from lowwater.values.stored_form import stored_as
 from lowwater.values.usage import Usage
 
 CriticalKind = Literal["ask", "forbidden", "error", "path", "identifier", "value"]
+
+VerdictCode = Literal[
+    "accepted",
+    "repaired",
+    "too_short",
+    "refusal",
+    "cut_off",
+    "not_smaller",
+    "references_missing",
+    "too_long",
+    # of a provider's own block
+    "no_block",
+    "unsigned",
+    "holds_secrets",
+    "unknown_handles",
+    "prohibition_dropped",
+]
+"""What can be said of a summary."""
 
 
 class Riding(Struct, frozen=True, kw_only=True):
@@ -46,7 +65,7 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """Seconds after which nobody waits for the summary any more; None if that is not known."""
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class Written(Struct, frozen=True, kw_only=True, rename=stored_as("written"), forbid_unknown_fields=True):
     """A summary as its summarizer gave it, before anyone checked it."""
 
     text: str
@@ -62,7 +81,7 @@ class Written(Struct, frozen=True, kw_only=True):
     """The provider's signed block as it came, if it compacted by itself; `text` is what it says."""
 
 
-class Critical(Struct, frozen=True, kw_only=True):
+class Critical(Struct, frozen=True, kw_only=True, rename=stored_as("critical"), forbid_unknown_fields=True):
     """Something a summary should still say; asks are compared by `words`, everything else by `text`."""
 
     kind: CriticalKind
@@ -70,7 +89,7 @@ class Critical(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Verdict(Struct, frozen=True, kw_only=True, rename=stored_as("verdict"), forbid_unknown_fields=True):
     """Whether a summary may stand for what it replaces, and why."""
 
     accepted: bool
@@ -85,7 +104,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return tuple(reference.text for reference in self.missing[:5])
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class Judged(Struct, frozen=True, kw_only=True, rename=stored_as("judged"), forbid_unknown_fields=True):
     """A summary together with the verdict on it."""
 
     written: Written

@@ -2,10 +2,13 @@
 
 from msgspec import Struct
 
+from lowwater.values.stored_form import stored_as
 from lowwater.values.usage import Usage
 
 
-class TurnRecord(Struct, frozen=True, kw_only=True):
+class TurnRecord(
+    Struct, frozen=True, kw_only=True, rename=stored_as("turn_record"), forbid_unknown_fields=True
+):
     """One recorded turn; money is in nano-dollars and None where a price was not known."""
 
     at: float

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from lowwater.values.stored_form import stored_as
 
-class Usage(Struct, frozen=True, kw_only=True):
+
+class Usage(Struct, frozen=True, kw_only=True, rename=stored_as("usage"), forbid_unknown_fields=True):
     """Tokens of one call as billed: the four input figures do not overlap, their sum is the prompt."""
 
     uncached: int = 0

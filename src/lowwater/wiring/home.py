@@ -1,11 +1,13 @@
 """A session's place in a store: what is kept there, and what others put there meanwhile."""
 
+import logging
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.engine.carried import moved_on, pack, unpack
 from lowwater.engine.state import State
-from lowwater.errors import StaleLedger, StoreFailed
+from lowwater.errors import NewerSchema, StaleLedger, StoreFailed
 from lowwater.ports import Store
 from lowwater.values.distant import Distant
 from lowwater.values.entries import Entry
@@ -14,6 +16,8 @@ from lowwater.values.ledger import Ledger, Numbered
 from lowwater.values.reopening import reopen
 from lowwater.values.stored import About, Append, Outline
 from lowwater.values.turn_record import TurnRecord
+
+_log = logging.getLogger("lowwater")
 
 MOST_HELD = 1_000
 """Entries of a ledger that a process holds in memory at least, whatever the view shows, before it lets go of older ones."""
@@ -65,6 +69,21 @@ class Home:
         found = Found(ledger=self._reopened(outline), carried=outline.carried)
         self.known = Known(version=outline.version, entries=outline.entries, about=outline.about)
         return found
+
+    def resumed(self, carried: bytes, state: State) -> State:
+        """Return `state` with what the session carried, or raise NewerSchema; what cannot be read of it is logged."""
+        try:
+            found = unpack(carried, state)
+        except NewerSchema as error:
+            raise NewerSchema(f"session {self.name!r}: {error}") from None
+        for what in found.unread:
+            _log.warning(
+                "session %r: its state is stored with %s, which this Lowwater cannot read; it goes on without that: "
+                "use the Lowwater that stored it, or a newer one, to keep it",
+                self.name,
+                what,
+            )
+        return found.state
 
     def lightened(self, state: State) -> State:
         """Return a session that was just kept without what its store has and its view does not show.
@@ -119,7 +138,7 @@ class Home:
         if stored.version == known.version:
             return state
         ledger = state.ledger.extend(stored.entries)
-        new = unpack(stored.carried, replace(state, ledger=ledger, laid=None))
+        new = self.resumed(stored.carried, replace(state, ledger=ledger, laid=None))
         # Only now: what could not be read must not count as known.
         count = known.entries + len(stored.entries)
         self.known = Known(version=stored.version, entries=count, about=stored.about)

@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from lowwater.engine.carried import unpack
 from lowwater.engine.setup import Setup
 from lowwater.engine.state import Route, State
 from lowwater.load.tokenizer import tokenizer_for
@@ -33,7 +32,7 @@ def entered(home: Home, seen: State | None, route: Route, setup: Setup, outside:
         state = opened(route, setup, outside)
         found = home.find()
         if found is not None:
-            state = unpack(found.carried, replace(state, ledger=found.ledger))
+            state = home.resumed(found.carried, replace(state, ledger=found.ledger))
     model = outside.registry.find(state.route.model)
     return state if model is state.model else replace(state, model=model)
 

@@ -7,7 +7,7 @@ from lowwater.compact.summary.critical import critical_references, missing_from
 from lowwater.ports import Tokenizer
 from lowwater.values.decision import Reason
 from lowwater.values.secrets import conceal
-from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, Written
+from lowwater.values.summaries import Critical, Judged, SummaryRequest, Verdict, VerdictCode, Written
 
 SHORTEST = 100
 """Characters below which nothing is a summary."""
@@ -90,7 +90,7 @@ def is_refusal(text: str) -> bool:
     return len(body) < _SHORT and _REFUSES.search(body) is not None and "## " not in text
 
 
-def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> str:
+def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> VerdictCode:
     if characters < SHORTEST:
         return "too_short"
     if is_refusal(written.text):

@@ -6,6 +6,9 @@ later, until enough have come together; whoever searches has the rest indexed fi
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
 
 from lowwater.store.indexing import Conceal, words_of
 from lowwater.store.packing import digest, unpack_message
@@ -43,8 +46,9 @@ def _new_words(connection: sqlite3.Connection, conceal: Conceal) -> Iterator[tup
         "SELECT id, key, body FROM contents WHERE id > (SELECT indexed FROM counters) ORDER BY id"
     )
     for id, key, body in rows:
-        # What is damaged has no words; its session says so when it is read.
+        # What is damaged or of an unknown form has no words; its session says so when it is read.
         if isinstance(body, bytes) and digest(body) == key:
-            words = words_of(unpack_message(body), conceal)
-            if words:
-                yield id, words
+            with suppress(msgspec.MsgspecError):
+                words = words_of(unpack_message(body), conceal)
+                if words:
+                    yield id, words

@@ -7,7 +7,7 @@ mean what they meant. The damaged file is only read.
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -302,7 +302,8 @@ class _Rebuilding:
     def _message(self, key: bytes) -> Message:
         body = self._found.contents.get(key)
         if body is not None:
-            return unpack_message(body)
+            with suppress(msgspec.MsgspecError):
+                return unpack_message(body)
         self.lost_messages += 1
         return _tombstone(self._found.damaged.get(key, b""))
 
