@@ -1,4 +1,4 @@
-"""How often recorded tool results are used again, by tool, length and age: what `compact/worth.py` is fitted to.
+"""How often recorded tool results are used again, by tool, length and age: what `core/mechanisms/reuse.py` is fitted to.
 
     .venv/bin/python -m bench.chances
 
@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from lowwater.compact.worth import chance_of_use
+from lowwater.core.mechanisms.reuse import chance_of_use
+from lowwater.core.messages import Message, ToolCall
+from lowwater.core.tools import ToolClass, class_of
 from lowwater.replay.references import uses_of
-from lowwater.values.message import Message
-from lowwater.values.parts import ToolCall
-from lowwater.values.tools import ToolClass, class_of
 
 AGES = (5, 20, 80)
 LENGTHS = (600, 2_000, 6_000, 20_000, 10**9)

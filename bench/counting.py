@@ -15,13 +15,12 @@ from bench.framing import codex_framing, growth_of
 from bench.independent import Unavailable, independent_counts
 from bench.prompts import Errors, ThinkingRule, calls_of, errors_of
 from bench.transcripts import ABSENT, CANONICAL, Session, sessions
-from lowwater.count.estimate import CharacterTokenizer
-from lowwater.count.message import count_message
+from lowwater.core.messages import Message, Text, texts_of
+from lowwater.core.models.names import read_name
+from lowwater.core.tokens.counting import count_message
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.load.tokenizer import SplintrTokenizer
-from lowwater.ports import Tokenizer
-from lowwater.values.message import Message, texts_of
-from lowwater.values.model_names import read_name
-from lowwater.values.parts import Text
+from lowwater.protocols import Tokenizer
 
 T = TypeVar("T")
 Failures = list[str]

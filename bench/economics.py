@@ -22,10 +22,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
-from lowwater.compact.placeholder import placeholder
-from lowwater.economics.rent import Offer
+from lowwater.core.costs.rent import Offer
+from lowwater.core.formats.openai_chat import decode_message
+from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 from lowwater.replay.course import Course, Sheet, State, Use
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, run
@@ -33,7 +34,6 @@ from lowwater.replay.recorded import Timed, course_of
 from lowwater.replay.references import find, uses_of
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
-from lowwater.wire.openai_chat.decode import decode_message
 from tests.generated.courses import SESSIONS, TAIL, generate, is_for_tuning
 
 BASE = 1_000_000

@@ -22,16 +22,15 @@ from lowwater.cli.conversations import conversation_of
 from lowwater.cli.explain import explained
 from lowwater.cli.inspect import fill_of
 from lowwater.cli.kept_words import day
+from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.errors import LowwaterError, defect
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.files import audit_files
 from lowwater.replay.importing.importing import Skipped, files_in, recordings
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.engine import cores
 from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.values.conversation import Conversation
-from lowwater.values.recording import Recording
-from lowwater.values.settings import Settings
-from lowwater.wire.conversation import decode_conversation
+from lowwater.settings import Settings
 from lowwater.wiring.counting import counter_for
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "transcripts"

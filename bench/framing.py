@@ -1,4 +1,4 @@
-"""What recorded usage says about framing and scale: the figures behind `count/framing.py` and `count/rules.py`."""
+"""What recorded usage says about framing and scale: the figures behind `core/tokens/counting.py` and `core/tokens/counting.py`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from bench.prompts import calls_of
 from bench.transcripts import Recorded, Session
+from lowwater.core.messages import texts_of
 from lowwater.load.tokenizer import SplintrTokenizer
-from lowwater.values.message import texts_of
 
 ENOUGH_GROWTH = 5_000
 """Counted tokens a session must have grown by before its ratio says anything."""

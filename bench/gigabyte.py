@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from lowwater.wire.formats import encode_messages
+from lowwater.core.formats.codec import encode_messages
 from tests.generated import GeneratedSession, generate_session
 
 _DIFFERENT = 24

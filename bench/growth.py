@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from lowwater import Lowwater
-from lowwater.values.settings import OutputSettings, Settings
+from lowwater.settings import OutputSettings, Settings
 
 MODEL = "claude-haiku-4-5"
 QUIET = Settings(output=OutputSettings(quiet=True))

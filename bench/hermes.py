@@ -21,12 +21,12 @@ import lowwater
 from bench.peers.environment import Unavailable
 from bench.peers.hermes import Hermes
 from bench.standing import StandIn
-from lowwater.compact.summary import extract
-from lowwater.count.message import count_message
+from lowwater.core.formats.codec import decode_messages, raw_messages
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.tokens.counting import count_message
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest
-from lowwater.wire.formats import decode_messages, raw_messages
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from tests.generated import generate_session
 
 Messages = list[dict[str, Any]]

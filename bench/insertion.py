@@ -18,14 +18,14 @@ from msgspec import Struct
 from bench.peers.hermes_store import HermesStore
 from bench.peers.took import Took, timed
 from lowwater import Lowwater, Session
-from lowwater.count.message import count_message
+from lowwater.core.entries import Appended
+from lowwater.core.formats.codec import decode_messages, raw_messages
+from lowwater.core.stored import Append
+from lowwater.core.tokens.counting import count_message
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Store
+from lowwater.protocols import Store
+from lowwater.settings import OutputSettings, Settings
 from lowwater.store.sqlite.address import Sync
-from lowwater.values.entries import Appended
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.stored import Append
-from lowwater.wire.formats import decode_messages, raw_messages
 from lowwater.wiring.stores import opened_store
 
 Messages = list[dict[str, Any]]

@@ -3,12 +3,12 @@
 from statistics import median
 from time import perf_counter
 
-from lowwater.count.message import count_message
-from lowwater.ports import Tokenizer
-from lowwater.values.entries import Appended, Compacted, Kept, Numbers, Summarized
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.wire.formats import decode_messages
+from lowwater.core.entries import Appended, Compacted, Kept, Numbers, Summarized
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message
+from lowwater.core.tokens.counting import count_message
+from lowwater.protocols import Tokenizer
 
 VIEW = 200
 

@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from bench.peers.took import Took, timed
 from lowwater import Lowwater
-from lowwater.count.message import count_message
+from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Summarized
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Message
+from lowwater.core.stored import About, Append
+from lowwater.core.tokens.counting import count_message
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Store
-from lowwater.values.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Summarized
-from lowwater.values.message import Message
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.stored import About, Append
-from lowwater.wire.formats import decode_messages
+from lowwater.protocols import Store
+from lowwater.settings import OutputSettings, Settings
 from lowwater.wiring.stores import opened_store
 from tests.generated import generate_session
 

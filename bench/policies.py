@@ -15,15 +15,15 @@ from multiprocessing import Pool
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from lowwater.decide.policies import POLICIES
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.policies.registry import POLICIES
 from lowwater.load.registry import load_registry
+from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.replay.references.uses import uses_of
 from lowwater.replay.running.courses import course_for
 from lowwater.replay.running.full import Part, play_full
 from lowwater.replay.running.results import Outcome
 from lowwater.replay.running.script import Script, script_of
-from lowwater.values.recording import RecordedMessage, Recording
-from lowwater.wire.formats import decode_messages, encode_messages
 from tests.generated import Kind, generate_session
 
 OURS = "rent-or-buy"

@@ -7,12 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from bench.transcripts import Recorded, Session
-from lowwater.count.calibrate import Calibration
-from lowwater.count.message import count_message, count_thinking
-from lowwater.count.rules import rules_for
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.usage import decode_usage as decode_anthropic
-from lowwater.wire.openai_chat.usage import decode_usage as decode_chat
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthropic
+from lowwater.core.formats.usage import decode_openai_usage as decode_chat
+from lowwater.core.tokens.calibration import Calibration
+from lowwater.core.tokens.counting import count_message, count_thinking, rules_for
 from lowwater.wiring.counting import counter_for
 
 LEARNED_FROM = 10

@@ -18,16 +18,17 @@ from msgspec.structs import replace
 
 from bench.recall import half_of
 from bench.transcripts import ABSENT, CANONICAL, Session, sessions
-from lowwater.compact.summary import extract
+from lowwater.core.formats.codec import as_completion
+from lowwater.core.messages import texts_of
+from lowwater.core.stored import Hit
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
-from lowwater.store.opening import SQLITE, open_store
+from lowwater.settings import OutputSettings, Settings
+from lowwater.store.opening import open_store
+from lowwater.store.sqlite.address import SQLITE
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_completion
-from lowwater.values.message import texts_of
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.stored import Hit
-from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.library import Lowwater
 
 MODEL, POLICY = "claude-opus-4-5", "rent-or-buy"

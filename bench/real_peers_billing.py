@@ -11,19 +11,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.real_peers_sent import Asked, Sent, lost
-from lowwater.count.message import count_message
-from lowwater.count.preamble import count_preamble
-from lowwater.count.rules import rules_for
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, expected_usage
-from lowwater.economics.bill import cost_of
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call, expected_usage
+from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.messages import Message
+from lowwater.core.models.model import Model
+from lowwater.core.tokens.counting import count_message, count_preamble, rules_for
 from lowwater.replay.references.uses import Use
 from lowwater.replay.running.script import Script
 from lowwater.replay.running.sheets import sheet_of
-from lowwater.values.layout import Block, Layout, Lifetime, chained
-from lowwater.values.message import Message
-from lowwater.values.model import Model
-from lowwater.values.usage import Usage
 from lowwater.wiring.counting import counter_for, framing_for
 
 Asks = Literal["fresh", "riding", "other"]

@@ -8,15 +8,15 @@ from msgspec import Struct
 
 from bench.real_peers_session import dense_session
 from bench.transcripts import CANONICAL, Recorded, sessions
-from lowwater.count.message import count_message
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.messages import Message
+from lowwater.core.tokens.counting import count_message
 from lowwater.errors import BadInput
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.replay.references.uses import Use, uses_of
 from lowwater.replay.running.script import Script, script_of
 from lowwater.testing.legality import refusal_of
-from lowwater.values.message import Message
-from lowwater.values.recording import RecordedMessage, Recording
-from lowwater.wire.formats import decode_messages, encode_messages
 
 LEAST_CALLS, LEAST_TOKENS, MOST_TOKENS = 40, 120_000, 260_000
 """Recorded sessions that are as large as the generated one."""

@@ -11,13 +11,12 @@ from bench.real_peers_billing import Biller, Sizes
 from bench.real_peers_cases import Case
 from bench.real_peers_play import Played, Progress
 from bench.real_peers_sent import Asked, Sent, text_of
+from lowwater.core.formats.codec import as_completion, decode_messages, raw_messages
+from lowwater.core.models.model import Model
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.replay.running.script import Exchange
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_completion
-from lowwater.values.model import Model
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.wire.formats import decode_messages, raw_messages
 from lowwater.wiring.library import Lowwater
 
 POLICY = "rent-or-buy"

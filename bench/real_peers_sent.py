@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from lowwater.core.messages import Message, texts_of
 from lowwater.replay.references.finding import find
 from lowwater.replay.references.uses import Use
-from lowwater.values.message import Message, texts_of
 
 
 class Asked(Struct, frozen=True, kw_only=True):

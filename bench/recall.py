@@ -16,13 +16,13 @@ from time import perf_counter
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from lowwater.compact.placeholder import placeholder
+from lowwater.core.mechanisms.placeholder import placeholder
+from lowwater.core.messages import Message
+from lowwater.core.references import NAME
+from lowwater.core.tools import classify
 from lowwater.load.tokenizer import SplintrTokenizer
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 from lowwater.replay.references import Origin, Use, find, said_in, uses_of
-from lowwater.values.message import Message
-from lowwater.values.references import NAME
-from lowwater.values.tools import classify
 
 LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
 LEAST: dict[str, float] = {

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from lowwater.compact.summary import critical_references
+from lowwater.core.summary.critical import critical_references
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.values.summaries import SummaryRequest, Written
 
 _NAMED = 0.6
 """Lowwater takes no summary that names less than half of what matters, or is much too long; Hermes takes any."""

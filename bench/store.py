@@ -26,7 +26,7 @@ from bench.insertion_table import COUNT, Compared, as_used, beyond, cpu, linear,
 from bench.peers.environment import Unavailable
 from bench.peers.hermes_store import HermesStore
 from bench.transcripts import CANONICAL, sessions
-from lowwater.wire.formats import encode_messages
+from lowwater.core.formats.codec import encode_messages
 from tests.generated import generate_session
 
 FASTER, FLAT = 3.0, 2.0

@@ -9,16 +9,16 @@ from time import process_time
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
-from lowwater.compact.summary import critical_references, extract
-from lowwater.compact.summary.critical import Kept, references_of
-from lowwater.compact.summary.naming import named_in
-from lowwater.compact.summary.story import story_of
+from lowwater.core.groups import legal_cuts
+from lowwater.core.messages import Message, texts_of
+from lowwater.core.summary.activity import story_of
+from lowwater.core.summary.critical import Kept, critical_references, references_of
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import Critical, SummaryRequest
+from lowwater.core.summary.text import named_in
+from lowwater.core.tools import arguments_of
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Tokenizer
-from lowwater.values.groups import legal_cuts
-from lowwater.values.message import Message, texts_of
-from lowwater.values.summaries import Critical, SummaryRequest
-from lowwater.values.tools import arguments_of
+from lowwater.protocols import Tokenizer
 
 LONG = 100_000
 TAIL = 20

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
-from lowwater.values.message import Message
-from lowwater.wire.openai_chat.decode import decode_message
+from lowwater.core.formats.openai_chat import decode_message
+from lowwater.core.messages import Message
 
 CANONICAL = Path(__file__).parents[2] / "shared" / "transcripts" / "canonical"
 ABSENT = f"no recorded sessions at {CANONICAL}: nothing to measure"

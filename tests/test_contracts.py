@@ -32,13 +32,13 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
     ("module", "line", "broken"),
     [
         (
-            "values/message.py",
-            "import lowwater.wire.formats",
+            "core/messages.py",
+            "import lowwater.core.formats.codec",
             "lowwater.values is not allowed to import lowwater.wire",
         ),
         (
-            "wire/formats.py",
-            "import lowwater.count.message",
+            "core/formats/codec.py",
+            "import lowwater.core.tokens.counting",
             "lowwater.wire is not allowed to import lowwater.count",
         ),
         (
@@ -46,9 +46,9 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
             "import lowwater.wiring.counting",
             "lowwater.load is not allowed to import lowwater.wiring",
         ),
-        ("values/message.py", "import time", "lowwater.values is not allowed to import time"),
-        ("count/message.py", "import splintr", "lowwater.count is not allowed to import splintr"),
-        ("wire/reading.py", "import logging", "lowwater.wire is not allowed to import logging"),
+        ("core/messages.py", "import time", "lowwater.values is not allowed to import time"),
+        ("core/tokens/counting.py", "import splintr", "lowwater.count is not allowed to import splintr"),
+        ("core/strict_json.py", "import logging", "lowwater.wire is not allowed to import logging"),
         ("errors.py", "import asyncio", "lowwater.errors is not allowed to import asyncio"),
         (
             "cli/demo.py",

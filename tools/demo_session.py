@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.strict_json import read_fields
 from lowwater.load.demo_session import Header, Line
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.reading import read_fields
 from tests.generated import generate_session
 
 FILE = Path(__file__).parents[1] / "src" / "lowwater" / "data" / "demo-session.jsonl.xz"

@@ -6,14 +6,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lowwater import Lowwater
-from lowwater.economics.bill import cost_of
-from lowwater.economics.break_even import Ratios, break_even_prune
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.costs.tuning import Ratios, break_even_prune
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_completion, encode_messages
 from lowwater.load.registry import load_registry
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.testing.playing import as_completion
-from lowwater.values.events import Compaction
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.wire.formats import encode_messages
 from tests.generated import GeneratedSession, generate_session
 from tools.plotting import Line, plot
 

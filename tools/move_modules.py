@@ -110,7 +110,12 @@ def _flat(node: ast.stmt) -> Iterator[ast.stmt]:
         for inner in (*node.body, *node.orelse):
             yield from _flat(inner)
     elif isinstance(node, ast.Try):
-        for inner in (*node.body, *node.orelse, *node.finalbody, *(each for h in node.handlers for each in h.body)):
+        for inner in (
+            *node.body,
+            *node.orelse,
+            *node.finalbody,
+            *(each for h in node.handlers for each in h.body),
+        ):
             yield from _flat(inner)
     elif isinstance(node, ast.With):
         for inner in node.body:
@@ -163,7 +168,7 @@ class Mover:
         twice = [old for old in self.place if sum(old in olds for olds in plan.targets.values()) > 1]
         if twice:
             raise SystemExit(f"the plan moves modules twice: {', '.join(twice)}")
-        for (module, name) in plan.renames:
+        for module, name in plan.renames:
             if module not in self.modules or name not in self.modules[module].defined:
                 raise SystemExit(f"the plan renames {module}:{name}, which does not exist")
         self.new_names: dict[Symbol, str] = {Symbol(m, n): new for (m, n), new in plan.renames.items()}
@@ -312,7 +317,7 @@ class Mover:
         uses = Uses(tree)
         renames: dict[str, str] = {}
         taken = uses.everything
-        for name in (self.modules[here].defined if here else ()):
+        for name in self.modules[here].defined if here else ():
             new = self.new_name(Symbol(here, name))
             if new != name:
                 renames[name] = new
@@ -324,7 +329,11 @@ class Mover:
             if isinstance(node, ast.ImportFrom)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "lowwater":
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.level == 0
+                and (node.module or "").split(".")[0] == "lowwater"
+            ):
                 self._import(node, text, uses, renames, own, taken, is_local=id(node) in inner)
             elif isinstance(node, ast.Import):
                 for alias in node.names:
@@ -372,7 +381,12 @@ class Mover:
                 continue
             new, at = self.new_name(symbol), self.new_module(symbol.module)
             through = self.modules.get(node.module or "")
-            if through and through.is_package and through.name not in self.place and through.name != symbol.module:
+            if (
+                through
+                and through.is_package
+                and through.name not in self.place
+                and through.name != symbol.module
+            ):
                 # A package that stays exports it: its users go on importing it from there.
                 lines[through.name].append(_as(alias.name, bound))
                 continue
@@ -416,7 +430,9 @@ class Mover:
                 end = text.end(attribute)
                 text.edit_span(end - len(attribute.attr.encode()), end, new)
             if found and found.name and self.new_module(found.module) != at and not inside:
-                self.said.append(f"{symbol.module}.{attribute.attr} is a re-export, now in {self.new_module(found.module)}")
+                self.said.append(
+                    f"{symbol.module}.{attribute.attr} is a re-export, now in {self.new_module(found.module)}"
+                )
         if inside:
             return
         package, _, stem = at.rpartition(".")
@@ -429,7 +445,9 @@ class Mover:
 
     def _replace(self, node: ast.ImportFrom, lines: dict[str, list[str]], text: "Text") -> None:
         indent = " " * node.col_offset
-        written = [f"from {module} import {', '.join(dict.fromkeys(names))}" for module, names in lines.items()]
+        written = [
+            f"from {module} import {', '.join(dict.fromkeys(names))}" for module, names in lines.items()
+        ]
         if not written and node.col_offset:
             written = ["pass"]
         joined = f"\n{indent}".join(written)
@@ -478,7 +496,9 @@ class Mover:
                     again.cut(node)
                 first = 1
                 if isinstance(node, ast.ImportFrom | ast.Import):
-                    whole = again.source[again.start(node) : again.line_end(again.end(node))].decode().rstrip()
+                    whole = (
+                        again.source[again.start(node) : again.line_end(again.end(node))].decode().rstrip()
+                    )
                     if "#" in whole:
                         header.append(whole)  # a comment belongs to this import as it is written
                     elif isinstance(node, ast.ImportFrom):
@@ -490,7 +510,9 @@ class Mover:
                             clash = name in local or bound.get(name, identity) != identity
                             if clash:
                                 new = self._other(name, f"x.{(node.module or '').rpartition('.')[2]}", {})
-                                self.said.append(f"{target}: {node.module}.{alias.name} is imported as {new} in the part of {old}")
+                                self.said.append(
+                                    f"{target}: {node.module}.{alias.name} is imported as {new} in the part of {old}"
+                                )
                                 for use in uses.module_level(name):
                                     again.edit(use, new)
                                 header.append(f"from {node.module} import {_as(alias.name, new)}")
@@ -554,7 +576,16 @@ class Mover:
         files = re.compile(r"(?<![\w./])(?:\w+/)+\w+\.py\b")
         wanted = [path for pattern in TEXTS for path in ROOT.rglob(pattern)]
         wanted += [path for folder in ("src", *ELSEWHERE) for path in (ROOT / folder).rglob("*.py")]
-        skipped = (".venv", "tools/moves", "tools/move_modules", "build", ".git/", "CHANGELOG", "bench/.envs", ".mypy_cache")
+        skipped = (
+            ".venv",
+            "tools/moves",
+            "tools/move_modules",
+            "build",
+            ".git/",
+            "CHANGELOG",
+            "bench/.envs",
+            ".mypy_cache",
+        )
         for path in wanted:
             if path.relative_to(ROOT).as_posix().startswith(skipped):
                 continue
@@ -652,7 +683,11 @@ class Uses:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._named(node, bound)
             arguments = node.args
-            for expression in (*node.decorator_list, *arguments.defaults, *filter(None, arguments.kw_defaults)):
+            for expression in (
+                *node.decorator_list,
+                *arguments.defaults,
+                *filter(None, arguments.kw_defaults),
+            ):
                 self._visit(expression, bound)
             for argument in _arguments(arguments):
                 if argument.annotation:
@@ -720,7 +755,9 @@ class Uses:
         for at in own:
             self.at[node.name].remove(at)
 
-    def _named(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bound: frozenset[str]) -> None:
+    def _named(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bound: frozenset[str]
+    ) -> None:
         if node.name not in bound:
             self.at[node.name].append((node.lineno, _name_column(node), len(node.name.encode())))
 

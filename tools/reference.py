@@ -11,7 +11,7 @@ import typer
 import lowwater
 from lowwater.cli.app import app
 from lowwater.cli.written import written
-from lowwater.values.settings import catalogue
+from lowwater.settings.resolve import catalogue
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 _MARKUP = re.compile(r"\[/?(?:bold|cyan|dim)\]")

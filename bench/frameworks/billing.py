@@ -9,7 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.frameworks.scripted import is_of_agent, messages_in
-from lowwater.economics.bill import cost_of_all
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.costs.prices import cost_of_all
+from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthropic
+from lowwater.core.formats.usage import decode_openai_usage as decode_chat
 from lowwater.load.registry import load_registry
 from lowwater.testing.provider import Fail, Hang, Say, Seen
 from lowwater.testing.provider.answers import Spoken
@@ -20,9 +23,6 @@ from lowwater.testing.provider.openai.dialect import ChatDialect
 from lowwater.testing.provider.prompt import Count
 from lowwater.testing.provider.responses_api.dialect import ResponsesDialect
 from lowwater.testing.provider.rule import Incoming, Json
-from lowwater.values.usage import Usage, together
-from lowwater.wire.anthropic.usage import decode_usage as decode_anthropic
-from lowwater.wire.openai_chat.usage import decode_usage as decode_chat
 
 _COMPACT = "/v1/responses/compact"
 _MARKS = ("cache_control", "prompt_cache_breakpoint")

@@ -2,8 +2,7 @@
 
 from bench.frameworks.worker import Report, Told
 from lowwater import Lowwater
-from lowwater.values.events import Compaction, Event
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import Compaction, Event, TurnRecord
 
 _FIGURES = ("uncached", "cache_read", "cache_write", "cache_write_long", "output")
 

@@ -55,7 +55,7 @@ class Report:
     compactions: int | None = None
     """How many compactions there were, where the worker knows."""
     recorded: dict[str, int] = field(default_factory=dict)
-    """With Lowwater: the sums of the usage that it recorded, by the names of `lowwater.values.usage.Usage`."""
+    """With Lowwater: the sums of the usage that it recorded, by the names of `lowwater.core.api_calls.Usage`."""
 
 
 def run(

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from bench.gateway.upstream import ANSWER
-from lowwater.count.message import count_message
-from lowwater.wire.formats import decode_messages
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.tokens.counting import count_message
 from lowwater.wiring.counting import counter_for, framing_for
 
 MODEL = "claude-opus-5-5"

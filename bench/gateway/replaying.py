@@ -16,22 +16,22 @@ from msgspec import Struct
 from bench.gateway.processes import free_port
 from bench.gateway.simulated import HINT, Playing, SimulatedProvider
 from bench.transcripts import CANONICAL
+from lowwater.core.models.model import Model
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.references.uses import uses_of
 from lowwater.replay.running.courses import course_for
 from lowwater.replay.running.full import Part, play_full
 from lowwater.replay.running.script import Script, script_of
 from lowwater.replay.running.sheets import model_named
+from lowwater.settings import OutputSettings, Settings
 from lowwater.store.opening import open_store
 from lowwater.testing.postgres import postgres_server
-from lowwater.values.model import Model
-from lowwater.values.settings import OutputSettings, Settings
 
 
 class SetClock:

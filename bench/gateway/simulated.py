@@ -5,23 +5,21 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from lowwater.assemble.legal import refuse_illegal
-from lowwater.count.message import count_message
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, expected_usage
-from lowwater.economics.bill import cost_of
-from lowwater.engine.laying import key_behind, lay_out
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call, expected_usage
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.entries import Appended
+from lowwater.core.formats.codec import as_completion, decode_messages, split_array
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import refuse_illegal
+from lowwater.core.messages import Message
+from lowwater.core.models.model import Model
+from lowwater.core.strict_json import read_fields
+from lowwater.core.tokens.counting import count_message
+from lowwater.core.turns.state import key_behind, lay_out
 from lowwater.errors import LowwaterError
 from lowwater.gateway.exchange import Receive, Scope, Send
-from lowwater.ports import Clock
-from lowwater.testing.playing import as_completion
-from lowwater.values.entries import Appended
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.model import Model
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import decode_messages, split_array
-from lowwater.wire.reading import read_fields
+from lowwater.protocols import Clock
 from lowwater.wiring.counting import calibration_for, counter_for, framing_for
 
 HINT = "x-recording"

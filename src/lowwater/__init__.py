@@ -4,18 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowwater.account.difference import Difference
-    from lowwater.decide.warnings import UsageWarning
-    from lowwater.economics.break_even import SimplePayback, simple_payback
-    from lowwater.engine.recall import Expansion, Recalled, RecallTools
-    from lowwater.engine.rewinding import Checkpoint
+    from lowwater.core.accounts.difference import Difference
+    from lowwater.core.costs.tuning import SimplePayback, simple_payback
+    from lowwater.core.events import Compaction, TurnRecord
+    from lowwater.core.policies.warnings import UsageWarning
+    from lowwater.core.recall.recalled import Expansion, Recalled
+    from lowwater.core.summary.request import SummaryRequest, Written
+    from lowwater.core.turns.rewind import Checkpoint
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
-    from lowwater.ports import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
+    from lowwater.protocols import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
     from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
-    from lowwater.values.events import Compaction
-    from lowwater.values.settings import Settings
-    from lowwater.values.summaries import SummaryRequest, Written
-    from lowwater.values.turn_record import TurnRecord
+    from lowwater.session.recall_tools import RecallTools
+    from lowwater.settings import Settings
     from lowwater.wiring.library import Lowwater
     from lowwater.wiring.oneshot import Compressed, acompress, compress
     from lowwater.wiring.request import PreparedRequest
@@ -60,18 +60,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "lowwater.account.difference": ("Difference",),
-    "lowwater.decide.warnings": ("UsageWarning",),
-    "lowwater.economics.break_even": ("SimplePayback", "simple_payback"),
+    "lowwater.core.accounts.difference": ("Difference",),
+    "lowwater.core.policies.warnings": ("UsageWarning",),
+    "lowwater.core.costs.tuning": ("SimplePayback", "simple_payback"),
     "lowwater.engine.recall": ("Expansion", "RecallTools", "Recalled"),
-    "lowwater.engine.rewinding": ("Checkpoint",),
+    "lowwater.core.turns.rewind": ("Checkpoint",),
     "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),
-    "lowwater.ports": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
+    "lowwater.protocols": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
     "lowwater.send.summarizer": ("AsyncModelSummarizer", "ModelSummarizer"),
-    "lowwater.values.events": ("Compaction",),
+    "lowwater.core.events": ("Compaction",),
     "lowwater.values.settings": ("Settings",),
-    "lowwater.values.summaries": ("SummaryRequest", "Written"),
-    "lowwater.values.turn_record": ("TurnRecord",),
+    "lowwater.core.summary.request": ("SummaryRequest", "Written"),
+    "lowwater.core.events": ("TurnRecord",),
     "lowwater.wiring.library": ("Lowwater",),
     "lowwater.wiring.oneshot": ("Compressed", "acompress", "compress"),
     "lowwater.wiring.request": ("PreparedRequest",),

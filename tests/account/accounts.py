@@ -2,13 +2,12 @@
 
 from hypothesis import strategies as st
 
-from lowwater.values.decision import Reason
-from lowwater.values.events import Compaction, Mode, Phase, Rejected, Skip
-from lowwater.values.model import CacheRules, Marks, Model, Prices
-from lowwater.values.registry import Registry
-from lowwater.values.stored import About, Account, Listed
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Reason
+from lowwater.core.events import Compaction, Mode, Phase, Rejected, Skip, TurnRecord
+from lowwater.core.models.model import CacheRules, Marks, Model, Prices
+from lowwater.core.models.registry import Registry
+from lowwater.core.stored import About, Account, Listed
 
 TTL = 300
 MARKED = CacheRules(matching=Marks(max_marks=4), ttl=TTL, ttl_long=3_600)

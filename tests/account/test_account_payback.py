@@ -7,13 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.account.payback import Payback, paybacks
-from lowwater.economics.bill import cost_at
-from lowwater.values.events import Compaction
-from lowwater.values.model import CacheRules, Cliff, Prices, Steps, Uncached
-from lowwater.values.registry import Registry
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
+from lowwater.core.accounts.payback import Payback, paybacks
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_at
+from lowwater.core.events import Compaction, TurnRecord
+from lowwater.core.models.model import CacheRules, Cliff, Prices, Steps, Uncached
+from lowwater.core.models.registry import Registry
 from tests.account.accounts import MODEL, PRICES, REGISTRY, TTL, UNPRICED, account, compaction, skip, turn
 
 # The break-even table, "full" at r .10, w 1.25, ρ 5: S 20K, H 120K, K 20K, σ 3K, L 0.4K; the summary rides the warm prefix.

@@ -7,16 +7,17 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-from lowwater.account.cadence import cadence
-from lowwater.account.efficiency import efficiency
-from lowwater.account.payback import paybacks
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.accounts.payback import paybacks
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_message
+from lowwater.core.stored import Account
 from lowwater.load.registry import load_registry
 from lowwater.observe.prometheus import PrometheusSink
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_message, exchanges
-from lowwater.values.events import Compaction
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.stored import Account
+from lowwater.testing.playing import exchanges
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.account.cadence import cadence
-from lowwater.account.payback import paybacks
-from lowwater.account.timeline import turns_before
+from lowwater.core.accounts.cadence import cadence, turns_before
+from lowwater.core.accounts.payback import paybacks
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_message
+from lowwater.core.stored import Account
+from lowwater.core.summary.request import Written
 from lowwater.load.registry import load_registry
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
-from lowwater.testing.playing import as_message
-from lowwater.values.events import Compaction
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.stored import Account
-from lowwater.values.summaries import Written
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 
 MODELS = ("claude-opus-5-5", "claude-haiku-4-5", "gpt-5.5")

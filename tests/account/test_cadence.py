@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.account.cadence import cadence
-from lowwater.account.timeline import turns_before
-from lowwater.values.events import Phase
-from lowwater.values.stored import Account
+from lowwater.core.accounts.cadence import cadence, turns_before
+from lowwater.core.events import Phase
+from lowwater.core.stored import Account
 from tests.account.accounts import account, accounts, compaction, refused, skip, turn
 
 LEAF = Phase(mechanism="leaf", removed=1)

@@ -3,11 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.account.contents import contents
+from lowwater.core.accounts.contents import contents
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult
 from lowwater.testing.strategies import transcripts
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
-from lowwater.wire.formats import decode_messages
 
 
 def test_each_reading_names_what_is_there() -> None:

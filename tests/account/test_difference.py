@@ -5,10 +5,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.account.difference import Change, Difference, difference
-from lowwater.testing.strategies import ledgers
-from lowwater.testing.views import Script, lines, size
-from lowwater.values.entries import (
+from lowwater.core.accounts.difference import Change, Difference, difference
+from lowwater.core.entries import (
     Altered,
     Appended,
     Compacted,
@@ -21,10 +19,11 @@ from lowwater.values.entries import (
     Stand,
     Summarized,
 )
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.view import View
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text
+from lowwater.core.view import View
+from lowwater.testing.strategies import ledgers
+from lowwater.testing.views import Script, lines, size
 
 
 def session() -> Ledger:

@@ -4,13 +4,11 @@ import re
 
 from hypothesis import given
 
-from lowwater.account.difference import difference
-from lowwater.account.difference_words import words_of
+from lowwater.core.accounts.difference import difference, words_of
+from lowwater.core.entries import Appended, Compacted, Kept, ModelChanged, Numbers, PreambleChanged
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text
 from lowwater.testing.strategies import ledgers
-from lowwater.values.entries import Appended, Compacted, Kept, ModelChanged, Numbers, PreambleChanged
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
 from tests.account.test_difference import compacted, elided, kept, session, summary
 
 

@@ -3,14 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.account.advice import CODES, Advice
-from lowwater.account.advice_words import SENTENCES, dollars, sentence
-from lowwater.account.efficiency import efficiency
-from lowwater.account.one_name import one_name
-from lowwater.values.registry import Registry
-from lowwater.values.stored import Account
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
+from lowwater.core.accounts.advice import CODES, SENTENCES, Advice, dollars, sentence
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import TurnRecord
+from lowwater.core.models.registry import Registry, one_name
+from lowwater.core.stored import Account
 from tests.account.accounts import MODEL, REGISTRY, account, compaction, refused, skip, turn
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 
-from lowwater.account.cadence import cadence
-from lowwater.account.efficiency import efficiency
-from lowwater.account.figures import Figures
-from lowwater.account.payback import paybacks
-from lowwater.values.events import Compaction
-from lowwater.values.stored import Account
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.accounts.figures import Figures
+from lowwater.core.accounts.payback import paybacks
+from lowwater.core.events import Compaction
+from lowwater.core.stored import Account
 from tests.account.accounts import REGISTRY, accounts
 
 _ONE_NAME = {

@@ -1,9 +1,8 @@
 """A session that is split where it is compacted is still one for its compactions."""
 
-from lowwater.account.cadence import cadence
-from lowwater.account.efficiency import efficiency
-from lowwater.account.joining import joined
-from lowwater.account.payback import paybacks
+from lowwater.core.accounts.cadence import cadence, joined
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.accounts.payback import paybacks
 from tests.account.accounts import REGISTRY, account, compaction, turn
 
 BOUGHT = compaction(20, before=30_000, after=20_000, cost=3_000_000)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lowwater.assemble.cache_key import cache_key_for
+from lowwater.core.cache.marks import cache_key_for
 from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()

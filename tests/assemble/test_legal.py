@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.assemble.legal import LEFT_OUT, STUB, begun_by_user, made_legal, mend, refuse_illegal
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.legality import LEFT_OUT, STUB, begun_by_user, made_legal, mend, refuse_illegal
+from lowwater.core.messages import Format, Message, Text, ToolCall, ToolResult
 from lowwater.errors import IllegalView
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import conversations, transcripts
 from lowwater.testing.views import Script
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Text, ToolCall, ToolResult
-from lowwater.wire.formats import decode_messages, encode_messages
 
 TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.assemble.marks import Lifetime, Marks, marks_for
+from lowwater.core.cache.marks import Lifetime, Marks, marks_for
 from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.assemble.marks import LOOKBACK, place_marks
-from lowwater.assemble.seams import Seams
+from lowwater.core.cache.marks import LOOKBACK, Seams, place_marks
 
 TURNS = [1] * 30
 """One block a message."""

@@ -1,8 +1,7 @@
 """The seams of a view are read from its ledger: what the last request had too, and what a compaction wrote."""
 
-from lowwater.assemble.seams import Seams, seams_of
-from lowwater.testing.views import Script
-from lowwater.values.entries import (
+from lowwater.core.cache.marks import Seams, seams_of
+from lowwater.core.entries import (
     Altered,
     Appended,
     Compacted,
@@ -13,9 +12,9 @@ from lowwater.values.entries import (
     Rewound,
     Summarized,
 )
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolResult
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, ToolResult
+from lowwater.testing.views import Script
 
 RESULTS = [2, 4, 6, 8]
 """The indexes of the tool results in `talk`; the answer behind the last of them is at 9, the question at 10."""

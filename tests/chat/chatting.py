@@ -7,13 +7,12 @@ from lowwater.chat.chat import Chat
 from lowwater.chat.reach import Reach
 from lowwater.chat.tools.memory import Memory
 from lowwater.chat.tools.tool import Outcome
-from lowwater.decide.warnings import UsageWarning
+from lowwater.core.messages import Format, ToolCall
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.settings import Settings
 from lowwater.store.opening import open_store
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Provider
-from lowwater.values.message import Format
-from lowwater.values.parts import ToolCall
-from lowwater.values.settings import Settings
 
 MODELS: dict[Format, str] = {"anthropic": "claude-haiku-4-5", "openai_chat": "gpt-5.4"}
 FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lowwater.chat.unbroken import unbroken
+from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
 from lowwater.testing.provider import (
     Call,
@@ -20,7 +21,6 @@ from lowwater.testing.provider import (
     Seen,
 )
 from lowwater.testing.provider.answers import Answer
-from lowwater.values.message import Format
 from tests.chat.chatting import FORMATS, Watched, chat_at
 
 BOTH = pytest.mark.parametrize("format", FORMATS)

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from lowwater.chat.asking import HttpUpstream
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
 from lowwater.send.endpoint import endpoint_for
-from lowwater.values.message import Format
-from lowwater.wire.response import decode_response
 
 STREAM, JSON = "text/event-stream", "application/json"
 OVERLOADED = (

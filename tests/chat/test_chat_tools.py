@@ -16,8 +16,8 @@ from lowwater.chat.tools.shell import shell
 from lowwater.chat.tools.todo import todo
 from lowwater.chat.tools.tool import Tool
 from lowwater.chat.tools.toolbox import Toolbox
-from lowwater.values.parts import ToolCall
-from lowwater.wire.reading import write_json
+from lowwater.core.messages import ToolCall
+from lowwater.core.strict_json import write_json
 
 
 @pytest.fixture

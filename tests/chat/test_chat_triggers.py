@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.messages import Format
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Provider, Say, Seen
-from lowwater.values.message import Format
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.chat.chatting import FORMATS, Watched, chat_at, chat_with
 
 BOTH = pytest.mark.parametrize("format", FORMATS)

@@ -7,13 +7,12 @@ from random import Random
 
 from msgspec.structs import replace
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Reason
+from lowwater.core.entries import Opened
+from lowwater.core.events import Compaction, Event, Mode, Rejected, Skip, TurnRecord
+from lowwater.core.stored import About, Append
 from lowwater.store.opening import open_store
-from lowwater.values.decision import Reason
-from lowwater.values.entries import Opened
-from lowwater.values.events import Compaction, Event, Mode, Rejected, Skip
-from lowwater.values.stored import About, Append
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
 
 START = 1_790_000_000.0
 DAY = 86_400.0

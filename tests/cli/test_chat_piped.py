@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.messages import Format
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Provider, Say
-from lowwater.values.message import Format
 from tests.chat.chatting import FORMATS, MODELS
 
 SCRIPT = Path(sys.executable).with_name("lowwater")

@@ -9,9 +9,9 @@ from lowwater.chat.tools.tool import Outcome
 from lowwater.cli.chat_load import load_bar, load_line
 from lowwater.cli.chat_screen import Screen
 from lowwater.cli.chat_wrapping import Wrapping
-from lowwater.engine.state import Totals
-from lowwater.values.parts import ToolCall
-from lowwater.values.settings import WarningLevels
+from lowwater.core.messages import ToolCall
+from lowwater.core.turns.state import Totals
+from lowwater.settings import WarningLevels
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.status import Status
 from tests.chat.chatting import Watched, chat_with

@@ -9,7 +9,8 @@ from typer.testing import CliRunner, Result
 
 from lowwater.cli.app import app
 from lowwater.errors import BadSetting
-from lowwater.values.settings import Setting, catalogue, sections, settings_schema
+from lowwater.settings.resolve import Setting, catalogue, sections
+from lowwater.settings.schema import settings_schema
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater import Lowwater
+from lowwater.core.stored import About, Append
 from lowwater.store.opening import open_store
-from lowwater.values.stored import About, Append
 from tests.cli.booked import book
 from tests.cli.kept_sessions import address, answer, talk
 from tests.cli.running import refused, run, shown, told

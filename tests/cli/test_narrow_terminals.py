@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.cli.bill import print_bill
+from lowwater.core.stored import Append
 from lowwater.store.opening import open_store
-from lowwater.values.stored import Append
 from tests.cli.kept_sessions import address, talk
 from tests.cli.running import run
 

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lowwater.cli.presets import presets
-from lowwater.economics.tuning import tuning_of
+from lowwater.core.costs.tuning import tuning_of
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
 

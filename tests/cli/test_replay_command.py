@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lowwater.cli.replay import replay
-from lowwater.wire.formats import encode_messages
+from lowwater.core.formats.codec import encode_messages
 from tests.generated import generate_session
 
 FAST = ("--workers", "1", "--full", "none", "--model", "anthropic-r10")

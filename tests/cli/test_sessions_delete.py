@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.entries import Opened
+from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
 from lowwater.store.opening import open_store
 from lowwater.testing.store_contract.samples import said
-from lowwater.values.entries import Opened
-from lowwater.values.stored import About, Append
 from tests.cli.kept_sessions import address, error_of, names, sessions, told
 
 COMMAND = Path(sys.executable).with_name("lowwater")

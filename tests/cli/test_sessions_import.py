@@ -9,8 +9,8 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.cli.conversations import recorded_in
+from lowwater.core.formats.files import message_lines
 from lowwater.errors import BadInput, LowwaterError
-from lowwater.wire.message_lines import message_lines
 from tests.cli.kept_sessions import MODEL, address, error_of, names, sessions, talk, told
 from tests.generated import GeneratedSession, generate_session
 

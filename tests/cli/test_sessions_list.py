@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from lowwater import Lowwater
 from lowwater.cli.app import app
+from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
 from lowwater.store.opening import open_store
-from lowwater.values.stored import About, Append
 from tests.cli.kept_sessions import MODEL, SYSTEM, address, answer, error_of, names, sessions, talk, told
 
 

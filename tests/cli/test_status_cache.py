@@ -3,9 +3,9 @@
 import pytest
 
 from lowwater.cli.cache_words import cache_state
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import TurnRecord
 from lowwater.load.registry import load_registry
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
 
 NOW = 1_790_000_000.0
 CLAUDE = "claude-haiku-4-5"

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.core.formats.codec import as_completion, as_message
+from lowwater.core.formats.files import decode_conversation
 from lowwater.load.files import read_file
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.store.opening import open_store
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_completion, as_message, exchanges
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.wire.conversation import decode_conversation
+from lowwater.testing.playing import exchanges
 from tests.cli.booked import START, book
 from tests.cli.by_sql import EVENTS, TURNS, check, plain_sql
 from tests.cli.running import run, told

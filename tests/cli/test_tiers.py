@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.cli.tiers import current, line_of
+from lowwater.core.models.model import CacheRules, Model, Prices, Steps
 from lowwater.load.registry import load_registry
-from lowwater.values.model import CacheRules, Model, Prices, Steps
 
 PRICES = Prices(input=1_000, cache_read=100, cache_write=1_000, output=5_000)
 

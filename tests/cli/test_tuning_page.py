@@ -8,16 +8,17 @@ import typer
 from typer.testing import CliRunner
 
 from lowwater.cli.presets import presets
-from lowwater.decide.explain import explain
-from lowwater.decide.reasons import CODES
-from lowwater.decide.rent_or_buy import rent_or_buy
-from lowwater.economics.purchase import price_of
-from lowwater.economics.tuning import Tuning, tuning_of
+from lowwater.core.costs.prices import price_of
+from lowwater.core.costs.tuning import Tuning, tuning_of
+from lowwater.core.decisions import Bargain, Market
+from lowwater.core.policies.explanations import explain
+from lowwater.core.policies.reasons import CODES
+from lowwater.core.policies.rent_or_buy import rent_or_buy
+from lowwater.core.proposals import Proposal
 from lowwater.load.registry import load_registry
+from lowwater.settings import Settings
+from lowwater.settings.resolve import catalogue
 from lowwater.testing.situations import offer, situation
-from lowwater.values.market import Bargain, Market
-from lowwater.values.proposal import Proposal
-from lowwater.values.settings import Settings, catalogue
 
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)

@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from lowwater.compact import condense
-from lowwater.compact.spans import replace_span
+from lowwater.core.entries import Compacted, Numbers
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import condense
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.view import Item, Original, Summary, stands_of
+from lowwater.settings import LeafSettings
 from lowwater.testing.views import Script, asked, lines, making, offer_of, size
-from lowwater.values.entries import Compacted, Numbers
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.settings import LeafSettings
-from lowwater.values.view import Item, Original, Summary, stands_of
 
 
 def loop(turns: int, first: str = "") -> Script:

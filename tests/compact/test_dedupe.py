@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact import dedupe
-from lowwater.compact.file_access import FileAccess, file_access
-from lowwater.decide.presets import OWN, RUNWAY, SEED
+from lowwater.core.mechanisms import dedupe
+from lowwater.core.mechanisms.dedupe import FileAccess, file_access
+from lowwater.core.messages import ToolCall
+from lowwater.core.policies.registry import OWN, RUNWAY, SEED
+from lowwater.core.proposals import Preset
+from lowwater.core.view import Item
 from lowwater.testing.views import Script, asked, lines, making, offer_of
-from lowwater.values.parts import ToolCall
-from lowwater.values.preset import Preset
-from lowwater.values.view import Item
 
 FILE = lines(60, "code")
 

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact import elide, shorten
-from lowwater.compact.results import calls_in, results_in
-from lowwater.decide.presets import CLASSIC, OWN, RUNWAY, SEED
+from lowwater.core.mechanisms import elide, truncate
+from lowwater.core.mechanisms.results import calls_in, results_in
+from lowwater.core.messages import Format, Image, Opaque, Text
+from lowwater.core.policies.registry import CLASSIC, OWN, RUNWAY, SEED
+from lowwater.core.proposals import Preset
+from lowwater.core.view import Edited, Item, Original, Summary
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
-from lowwater.values.message import Format
-from lowwater.values.parts import Image, Opaque, Text
-from lowwater.values.preset import Preset
-from lowwater.values.view import Edited, Item, Original, Summary
 
 OUTPUT = lines(40)
 """240 tokens, more than 1,000 characters."""
@@ -71,7 +70,7 @@ def test_l_a_placeholder_names_tool_argument_size_and_handle() -> None:
 
 @pytest.mark.parametrize("preset", [RUNWAY, CLASSIC], ids=["runway", "hermes-classic"])
 def test_l_the_seed_presets_keep_the_plain_line(preset: Preset) -> None:
-    items = loop(OUTPUT.replace("line", "src/app/login_handler.py"), "ok").items()
+    items = loop(OUTPUT.replace("line", "src/lowwater/src/app/login_handler.py"), "ok").items()
     assert "\n" not in elided(items, preset)[2].message.results[0].text
 
 
@@ -153,9 +152,9 @@ def test_placeholders_that_another_session_wrote_are_not_touched_again() -> None
 def test_a_shortened_result_is_elided_by_what_it_said_before() -> None:
     output = "\n".join(f"module_{at}.py is fine" for at in range(3_000))
     items = loop(output, "ok").items()
-    proposal = shorten.propose(items, [2], making(), limit=1_000)
+    proposal = truncate.propose(items, [2], making(), limit=1_000)
     assert proposal is not None
-    shorter = shorten.apply(items, proposal, making(), limit=1_000)
+    shorter = truncate.apply(items, proposal, making(), limit=1_000)
     gone = elided(shorter, OWN)
     shown = gone[2].message.results[0].text
     assert f"{len(output):,} chars elided" in shown

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact import images
-from lowwater.decide.presets import OWN, SEED
+from lowwater.core.mechanisms import images
+from lowwater.core.messages import Document, Format, Image, Text
+from lowwater.core.policies.registry import OWN, SEED
+from lowwater.core.proposals import Preset
+from lowwater.core.view import Item
 from lowwater.testing.views import PICTURE, Script, asked, making, offer_of
-from lowwater.values.message import Format
-from lowwater.values.parts import Document, Image, Text
-from lowwater.values.preset import Preset
-from lowwater.values.view import Item
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 

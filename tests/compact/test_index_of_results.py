@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.compact.spans import replace_span, request_for
-from lowwater.compact.summary import unframe
-from lowwater.compact.summary.framing import index_in
-from lowwater.compact.summary.index_of_results import MOST_TOKENS, SHARE, index_of_results
-from lowwater.compact.users import framed_parts
+from lowwater.core.entries import Appended, Compacted
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms.editing import framed_parts
+from lowwater.core.mechanisms.spans import replace_span, request_for
+from lowwater.core.messages import Format
+from lowwater.core.summary.framing import MOST_TOKENS, SHARE, index_in, index_of_results, unframe
+from lowwater.core.view import Item, Original, Summary, stands_of
 from lowwater.testing.views import Script, lines, making
-from lowwater.values.entries import Appended, Compacted
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format
-from lowwater.values.view import Item, Original, Summary, stands_of
 
 TEXT = "## Goal\n- Fix the tests."
 RECALL = making(offers_recall=True)

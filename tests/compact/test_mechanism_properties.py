@@ -7,23 +7,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowwater.compact import condense, dedupe, elide, images, reasoning, shorten
-from lowwater.compact.propose import propose, survey
-from lowwater.compact.spans import replace_span
-from lowwater.compact.users import newest_user
-from lowwater.compact.zones import Zones
+from lowwater.core.entries import Appended, Compacted
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.groups import unpaired
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import condense, dedupe, elide, images, reasoning, truncate
+from lowwater.core.mechanisms.editing import newest_user
+from lowwater.core.mechanisms.registry import propose, survey
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolResult
+from lowwater.core.proposals import Preset, Proposal
+from lowwater.core.view import Item, Summary, stands_of
+from lowwater.settings import LeafSettings
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import asked, lines, making, size
-from lowwater.values.entries import Appended, Compacted
-from lowwater.values.groups import unpaired
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import AnyPart, Text, Thinking, ToolResult
-from lowwater.values.preset import Preset
-from lowwater.values.proposal import Proposal
-from lowwater.values.settings import LeafSettings
-from lowwater.values.view import Item, Summary, stands_of
-from lowwater.wire.formats import decode_messages, encode_messages
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
@@ -87,7 +85,7 @@ def carry_out(items: Sequence[Item], proposal: Proposal, preset: Preset) -> list
         case "images":
             return images.apply(items, proposal, how)
         case "shorten":
-            return shorten.apply(items, proposal, how, limit=LIMIT)
+            return truncate.apply(items, proposal, how, limit=LIMIT)
         case _:
             assert proposal.span is not None
             depth = condense.depth_of(items, proposal.span) if proposal.mechanism == "condense" else 1
@@ -99,7 +97,7 @@ def offered(
 ) -> Proposal | None:
     question = asked(list(items), preset, leaf=LEAF, **protected)
     if mechanism == "shorten":
-        return shorten.propose(
+        return truncate.propose(
             items, range(survey(question).zones.head, len(items)), question.making, limit=LIMIT
         )
     return next((offer for offer in propose(question).proposals if offer.mechanism == mechanism), None)

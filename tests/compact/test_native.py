@@ -8,23 +8,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowwater.assemble.legal import mend, refuse_illegal
-from lowwater.assemble.seams import seams_of
-from lowwater.compact import native
-from lowwater.compact.making import edit
-from lowwater.compact.spans import request_for
-from lowwater.compact.zones import Zones, find_zones
+from lowwater.core.cache.marks import seams_of
+from lowwater.core.entries import Appended, Compacted, Edit
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend, refuse_illegal
+from lowwater.core.mechanisms import native
+from lowwater.core.mechanisms.editing import edit
+from lowwater.core.mechanisms.spans import request_for
+from lowwater.core.mechanisms.zones import Zones, find_zones
+from lowwater.core.messages import Message, Opaque, Text, block_in
+from lowwater.core.view import Item, Original, Summary, stands_of
 from lowwater.testing.invariants import check_newest_user
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, making, size
-from lowwater.values.entries import Appended, Compacted, Edit
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.native_block import block_in
-from lowwater.values.parts import Opaque, Text
-from lowwater.values.view import Item, Original, Summary, stands_of
-from lowwater.wire.formats import decode_messages, encode_messages
 
 BLOCK = (
     b'{"type": "compaction","content":"What was done so far: \\u00fcber 12 files.",  '

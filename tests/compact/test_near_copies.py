@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from lowwater.compact.near_copies import Lines, NearCopies
+from lowwater.core.mechanisms.dedupe import Lines, NearCopies
 from lowwater.testing.views import lines
 
 

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact.propose import propose, survey, wall_limit
-from lowwater.decide.presets import OWN, RUNWAY
+from lowwater.core.limits import derive_limits
+from lowwater.core.mechanisms.registry import propose, survey, wall_limit
+from lowwater.core.messages import Text
+from lowwater.core.policies.registry import OWN, RUNWAY
+from lowwater.core.view import Item, Original, Summary
+from lowwater.settings import CompressionSettings
 from lowwater.testing.views import PICTURE, Script, asked, lines, size
-from lowwater.values.limits import derive_limits
-from lowwater.values.parts import Text
-from lowwater.values.settings import CompressionSettings
-from lowwater.values.view import Item, Original, Summary
 from tests.generated import generate_session
 
 

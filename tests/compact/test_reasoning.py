@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact import reasoning
+from lowwater.core.mechanisms import reasoning
+from lowwater.core.messages import Format, Text, Thinking
+from lowwater.core.view import Edited, Item, Original
 from lowwater.testing.views import Script, asked, lines, making, offer_of
-from lowwater.values.message import Format
-from lowwater.values.parts import Text, Thinking
-from lowwater.values.view import Edited, Item, Original
 
 THOUGHT = lines(10, "thought")
 

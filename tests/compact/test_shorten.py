@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.compact import shorten
-from lowwater.compact.results import Result, calls_in, results_in
-from lowwater.decide.presets import OWN, SEED
+from lowwater.core.mechanisms import truncate
+from lowwater.core.mechanisms.results import Result, calls_in, results_in
+from lowwater.core.messages import Image, Text
+from lowwater.core.policies.registry import OWN, SEED
+from lowwater.core.proposals import Preset
+from lowwater.core.view import Edited, Item
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
-from lowwater.values.parts import Image, Text
-from lowwater.values.preset import Preset
-from lowwater.values.view import Edited, Item
 
 LOG = "\n".join(
     "ValueError: widget_17 is not a number" if at == 1_500 else f"step {at} of module_{at % 40}.py done"
@@ -27,12 +27,12 @@ def result(output: str, tool: str = "bash") -> Result:
 
 def shortened(items: list[Item], limit: int, preset: Preset = OWN) -> list[Item]:
     question = making(preset=preset)
-    proposal = shorten.propose(items, range(len(items)), question, limit=limit)
-    return list(items) if proposal is None else shorten.apply(items, proposal, question, limit=limit)
+    proposal = truncate.propose(items, range(len(items)), question, limit=limit)
+    return list(items) if proposal is None else truncate.apply(items, proposal, question, limit=limit)
 
 
 def test_m_head_tail_errors_digest_what_was_cut_and_handle_are_there() -> None:
-    shown = shorten.shortened(result(LOG), making(), 1_000)
+    shown = truncate.shortened(result(LOG), making(), 1_000)
     text = shown.splitlines()
     assert text[0] == "step 0 of module_0.py done"
     assert text[-1] == "step 2999 of module_39.py done"
@@ -47,7 +47,7 @@ def test_m_head_tail_errors_digest_what_was_cut_and_handle_are_there() -> None:
 
 
 def test_m_what_was_cut_is_counted_exactly() -> None:
-    shown = shorten.shortened(result(LOG), making(), 1_000)
+    shown = truncate.shortened(result(LOG), making(), 1_000)
     head, cut, rest = shown.partition("\n[… cut here: ")
     tail = rest.partition("[… the end of it:]\n")[2]
     between = len(LOG) - len(head) - 1 - len(tail)
@@ -56,8 +56,8 @@ def test_m_what_was_cut_is_counted_exactly() -> None:
 
 
 def test_m_the_handle_says_recall_where_the_request_offers_it() -> None:
-    assert "recall lw:3" in shorten.shortened(result(LOG), making(offers_recall=True), 1_000)
-    assert "recall lw:3" not in shorten.shortened(result(LOG), making(), 1_000)
+    assert "recall lw:3" in truncate.shortened(result(LOG), making(offers_recall=True), 1_000)
+    assert "recall lw:3" not in truncate.shortened(result(LOG), making(), 1_000)
 
 
 TEXTS = st.sampled_from(
@@ -80,9 +80,9 @@ TEXTS = st.sampled_from(
 def test_m_what_is_shown_is_within_the_limit_in_tokens(vocabulary: str) -> None:
     tokenizer = making().tokenizer if vocabulary == "words" else tokenizer_for(vocabulary)
 
-    @given(TEXTS, st.integers(min_value=shorten.LEAST, max_value=3_000))
+    @given(TEXTS, st.integers(min_value=truncate.LEAST, max_value=3_000))
     def check(text: str, limit: int) -> None:
-        shown = shorten.shortened(result(text), making(tokenizer=tokenizer), limit)
+        shown = truncate.shortened(result(text), making(tokenizer=tokenizer), limit)
         assert tokenizer.count(shown) <= limit
 
     check()
@@ -91,7 +91,7 @@ def test_m_what_is_shown_is_within_the_limit_in_tokens(vocabulary: str) -> None:
 def test_m_a_cjk_output_fills_most_of_its_limit() -> None:
     tokenizer = tokenizer_for("o200k")
     text = "".join(f"第{at}行：テストは失敗しました。" for at in range(5_000))
-    shown = shorten.shortened(result(text), making(tokenizer=tokenizer), 2_000)
+    shown = truncate.shortened(result(text), making(tokenizer=tokenizer), 2_000)
     assert 1_200 <= tokenizer.count(shown) <= 2_000
 
 
@@ -135,7 +135,7 @@ def test_pictures_in_a_shortened_result_stay() -> None:
 
 
 def wall(items: list[Item], preset: Preset) -> list[int]:
-    proposal = offer_of(shorten.NAME, asked(items, preset, context=40_000, last=4, tail=10**6))
+    proposal = offer_of(truncate.NAME, asked(items, preset, context=40_000, last=4, tail=10**6))
     return [] if proposal is None else [target.item for target in proposal.targets]
 
 
@@ -161,7 +161,7 @@ def test_c2_at_the_wall_never_prune_outputs_are_offered_only_when_no_other_is_le
 
 
 def squeezed(items: list[Item], tokens: int) -> list[Item]:
-    return shorten.squeeze(items, making(preset=OWN), tokens=tokens)
+    return truncate.squeeze(items, making(preset=OWN), tokens=tokens)
 
 
 def test_a_squeeze_shortens_the_oldest_results_first_and_the_newest_only_if_it_must() -> None:

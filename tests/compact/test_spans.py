@@ -2,17 +2,17 @@
 
 import pytest
 
-from lowwater.compact import summarize
-from lowwater.compact.elide import apply as elide
-from lowwater.compact.spans import offer_span, replace_span, request_for
-from lowwater.compact.summary import unframe
+from lowwater.core.entries import Appended, Compacted, Numbers
+from lowwater.core.groups import Span, unpaired
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import summarize
+from lowwater.core.mechanisms.elide import apply as elide
+from lowwater.core.mechanisms.spans import offer_span, replace_span, request_for
+from lowwater.core.messages import Format
+from lowwater.core.proposals import Preset
+from lowwater.core.summary.framing import unframe
+from lowwater.core.view import Edited, Item, Original, Summary, stands_of
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
-from lowwater.values.entries import Appended, Compacted, Numbers
-from lowwater.values.groups import Span, unpaired
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format
-from lowwater.values.preset import Preset
-from lowwater.values.view import Edited, Item, Original, Summary, stands_of
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 TEXT = "## Goal\n- Fix the tests."

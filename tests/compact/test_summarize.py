@@ -2,11 +2,11 @@
 
 import pytest
 
-from lowwater.compact import edges, summarize
-from lowwater.compact.spans import replace_span
+from lowwater.core.groups import Span
+from lowwater.core.mechanisms import registry, summarize
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.view import Item, Original, Summary
 from lowwater.testing.views import Script, asked, lines, making, offer_of
-from lowwater.values.groups import Span
-from lowwater.values.view import Item, Original, Summary
 
 
 def loop(turns: int) -> list[Item]:
@@ -65,7 +65,7 @@ def test_what_is_on_sale_is_priced_by_the_length_to_be_expected_and_may_be_longe
     wanted = asked(items)
     may_be = offer_of(summarize.NAME, wanted)
     assert may_be is not None
-    expected = edges.summaries(wanted)[0]
+    expected = registry.summaries(wanted)[0]
     assert expected.span == may_be.span
     assert expected.removes - may_be.removes == wanted.counted(wanted.limits.summary) - 3_000 > 0
 

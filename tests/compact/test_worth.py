@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from lowwater.compact.worth import chance_of_use, worth_per_token
-from lowwater.values.tools import ToolClass
+from lowwater.core.mechanisms.reuse import chance_of_use, worth_per_token
+from lowwater.core.tools import ToolClass
 
 KINDS: list[ToolClass] = ["write", "shell", "search", "read", "agent"]
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.compact.spans import replace_span
-from lowwater.compact.users import newest_user
-from lowwater.compact.zones import find_zones, smallest_tail
+from lowwater.core.groups import Span, legal_cuts
+from lowwater.core.mechanisms.editing import newest_user
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.mechanisms.zones import find_zones, smallest_tail
+from lowwater.core.messages import Message
+from lowwater.core.view import Item, Original, Summary
 from lowwater.testing.strategies import conversations
 from lowwater.testing.views import PICTURE, Script, lines, making, size
-from lowwater.values.groups import Span, legal_cuts
-from lowwater.values.message import Message
-from lowwater.values.view import Item, Original, Summary
 
 
 def numbered(messages: list[Message]) -> list[Item]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.count.calibrate import HIGHEST_SCALE, LOWEST_SCALE, Calibration
+from lowwater.core.tokens.calibration import HIGHEST_SCALE, LOWEST_SCALE, Calibration
 
 
 def after(calibration: Calibration, *pairs: tuple[int, float]) -> Calibration:

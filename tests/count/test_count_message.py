@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.count.framing import CHAT, CLAUDE, framing_of
-from lowwater.count.message import DATA_TOKENS, count_message, count_thinking
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import AnyPart, Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.core.messages import (
+    AnyPart,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Wire,
+)
+from lowwater.core.tokens.counting import CHAT, CLAUDE, DATA_TOKENS, count_message, count_thinking, framing_of
 
 
 class CountingTokenizer:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lowwater.count.framing import CHAT, CLAUDE
-from lowwater.count.rules import RULES, rules_for
+from lowwater.core.tokens.counting import CHAT, CLAUDE, RULES, rules_for
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
-from lowwater.count.document import PAGE_BYTES, PAGE_TOKENS, UNKNOWN_PAGES, count_document
-from lowwater.count.estimate import CharacterTokenizer
-from lowwater.values.parts import Document
+from lowwater.core.messages import Document
+from lowwater.core.tokens.estimate import CharacterTokenizer
+from lowwater.core.tokens.media import PAGE_BYTES, PAGE_TOKENS, UNKNOWN_PAGES, count_document
 
 TOKENIZER = CharacterTokenizer()
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.count.picture import UNKNOWN_AREA, UNKNOWN_TILES, PictureSize, count_picture, picture_size
-from lowwater.values.parts import Image
+from lowwater.core.messages import Image
+from lowwater.core.tokens.media import UNKNOWN_AREA, UNKNOWN_TILES, PictureSize, count_picture, picture_size
 
 
 def png(width: int, height: int) -> bytes:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.count.estimate import CharacterTokenizer
-from lowwater.count.preamble import CLAUDE_TOOL_PROMPT, count_preamble
+from lowwater.core.tokens.counting import CLAUDE_TOOL_PROMPT, count_preamble
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.load.tokenizer import SplintrTokenizer
 
 TOKENIZER = SplintrTokenizer()

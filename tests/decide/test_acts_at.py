@@ -3,14 +3,14 @@
 import pytest
 
 from lowwater import Lowwater
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES, policy_named
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Compact
+from lowwater.core.formats.codec import as_message
+from lowwater.core.policies.registry import POLICIES, policy_named
+from lowwater.core.policies.safety import decide
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.testing.playing import as_message
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.usage import Usage
 
 OFFERS = [offer(name, 40_000) for name in ("elide", "summarize", "leaf", "condense", "summarize_all")]
 BY_SIZE = [policy.name for policy in POLICIES if policy.name not in ("rent-or-buy", "guarded")]

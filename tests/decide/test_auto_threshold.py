@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.decide.auto import auto_threshold
-from lowwater.values.limits import derive_limits
-from lowwater.values.settings import CompressionSettings
+from lowwater.core.limits import derive_limits
+from lowwater.core.policies.at_threshold import auto_threshold
+from lowwater.settings import CompressionSettings
 
 AUTO = CompressionSettings(threshold="auto")
 

@@ -2,13 +2,11 @@
 
 import pytest
 
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES
-from lowwater.decide.settled import is_settled
+from lowwater.core.decisions import Compact, Decision, Situation
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.safety import decide, is_settled
+from lowwater.settings import Settings
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact, Decision
-from lowwater.values.settings import Settings
-from lowwater.values.situation import Situation
 
 CLIFF = 200_001
 AVOIDING = [policy.name for policy in POLICIES if policy.avoids_cliffs]

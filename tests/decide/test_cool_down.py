@@ -2,13 +2,11 @@
 
 import pytest
 
-from lowwater.decide.cool_down import COOL_DOWN, cool_down_left
-from lowwater.decide.outcome import after_failure, after_summary
-from lowwater.decide.overrides import decide
+from lowwater.core.decisions import Compact, Keep, Past
+from lowwater.core.policies.history import after_failure, after_summary
+from lowwater.core.policies.safety import COOL_DOWN, cool_down_left, decide
+from lowwater.settings import Settings
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.settings import Settings
-from lowwater.values.situation import Past
 
 SETTINGS = Settings()
 SUMMARY = offer("summarize", 50_000)

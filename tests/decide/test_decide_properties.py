@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 from msgspec import json
 from msgspec.structs import replace
 
-from lowwater.decide.explain import explain, sentence
-from lowwater.decide.outcome import after_compaction
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES
-from lowwater.decide.reasons import CODES
-from lowwater.decide.settled import is_settled
+from lowwater.core.decisions import Compact, Decision, Keep, Past, Situation
+from lowwater.core.policies.explanations import explain, sentence
+from lowwater.core.policies.history import after_compaction
+from lowwater.core.policies.reasons import CODES
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.safety import decide, is_settled
+from lowwater.settings import CompressionSettings, LeafSettings, Settings
 from lowwater.testing.situations import EDITS, REPLACING, offer, situations
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.settings import CompressionSettings, LeafSettings, Settings
-from lowwater.values.situation import Past, Situation
 
 policies = st.sampled_from([policy.name for policy in POLICIES])
 settings = st.builds(

@@ -4,15 +4,13 @@ import re
 
 import pytest
 
-from lowwater.decide.explain import explain, sentence
-from lowwater.decide.overrides import decide
-from lowwater.decide.reasons import CODES
-from lowwater.decide.sentences import SENTENCES
+from lowwater.core.decisions import Compact, Past, Reason, Situation
+from lowwater.core.events import Rejected
+from lowwater.core.policies.explanations import SENTENCES, explain, sentence
+from lowwater.core.policies.reasons import CODES
+from lowwater.core.policies.safety import decide
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import NOON, bargain, market, offer, situation
-from lowwater.values.decision import Compact, Reason
-from lowwater.values.events import Rejected
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.situation import Past, Situation
 
 SETTINGS = Settings()
 ELIDE, SMALL, SUMMARY = offer("elide", 20_000), offer("elide", 6_000), offer("summarize", 50_000)

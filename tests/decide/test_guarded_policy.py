@@ -2,12 +2,11 @@
 
 from math import nan
 
-from lowwater.decide.guarded import guarded
+from lowwater.core.decisions import Compact, Decision, Keep, effective_size
+from lowwater.core.groups import Span
+from lowwater.core.policies.guarded import guarded
+from lowwater.settings import LeafSettings, Settings
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.groups import Span
-from lowwater.values.settings import LeafSettings, Settings
-from lowwater.values.situation import effective_size
 
 SETTINGS = Settings()
 LEAVES = (

@@ -1,9 +1,9 @@
 """The gateway's safety net (specification A)."""
 
-from lowwater.decide.hygiene import hygiene
+from lowwater.core.decisions import Compact, Keep
+from lowwater.core.policies.hygiene import hygiene
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.settings import CompressionSettings, Settings
 
 SETTINGS = Settings()
 OFFERS = (offer("elide", 60_000), offer("summarize", 120_000))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from lowwater.decide.leaf_guards import LeafVerdict, guard_leaf
-from lowwater.values.settings import LeafSettings, Source, resolve
+from lowwater.core.policies.guarded import LeafVerdict, guard_leaf
+from lowwater.settings import LeafSettings
+from lowwater.settings.resolve import Source, resolve
 
 PLAIN = LeafSettings()
 

@@ -1,9 +1,9 @@
 """What a plan would leave, with nothing counted twice."""
 
-from lowwater.decide.offers import expected_after, summaries, useful
+from lowwater.core.groups import Span
+from lowwater.core.policies.at_threshold import expected_after, summaries, useful
+from lowwater.core.proposals import Proposal, Target
 from lowwater.testing.situations import offer, situation
-from lowwater.values.groups import Span
-from lowwater.values.proposal import Proposal, Target
 
 MIDDLE = offer("summarize", 50_000, span=Span(start=4, stop=10))
 

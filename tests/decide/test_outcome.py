@@ -1,9 +1,14 @@
 """What a session's past becomes (specification D, K; in Hermes state leaks across a model switch)."""
 
-from lowwater.decide.outcome import after_compaction, after_failure, after_summary, after_switch, after_turn
+from lowwater.core.decisions import Compact, Past, Reason
+from lowwater.core.policies.history import (
+    after_compaction,
+    after_failure,
+    after_summary,
+    after_switch,
+    after_turn,
+)
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Reason
-from lowwater.values.situation import Past
 
 
 def plan(*, below: int) -> Compact:

@@ -3,13 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES
+from lowwater.core.decisions import Compact, Decision, Keep, Past
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.safety import decide
 from lowwater.errors import BadSetting
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.situation import Past
 
 SETTINGS = Settings()
 OFFERS = (offer("elide", 30_000), offer("leaf", 17_600), offer("summarize", 60_000))

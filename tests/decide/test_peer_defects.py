@@ -6,15 +6,14 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.decide.outcome import after_compaction, after_failure, after_switch, after_turn
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES
+from lowwater.core.decisions import Compact, Keep, Past, Situation
+from lowwater.core.limits import Limits, derive_limits
+from lowwater.core.policies.history import after_compaction, after_failure, after_switch, after_turn
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.safety import decide
+from lowwater.core.proposals import Proposal
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.limits import Limits, derive_limits
-from lowwater.values.proposal import Proposal
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.situation import Past, Situation
 
 SETTINGS = Settings()
 EVERY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])

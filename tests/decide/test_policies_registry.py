@@ -4,12 +4,11 @@ from typing import get_args
 
 import pytest
 
-from lowwater.decide.policies import POLICIES, Policy, policy_named
-from lowwater.decide.presets import preset_under
-from lowwater.decide.threshold import threshold
+from lowwater.core.policies.at_threshold import threshold
+from lowwater.core.policies.registry import POLICIES, Policy, policy_named, preset_under
 from lowwater.errors import BadSetting
-from lowwater.values.settings import Policy as PolicyName
-from lowwater.values.settings import ToolResultSettings
+from lowwater.settings import Policy as PolicyName
+from lowwater.settings import ToolResultSettings
 
 SEEDS = ("threshold", "summary-only", "prune-naive", "runway", "hermes-classic")
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)

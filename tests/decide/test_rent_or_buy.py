@@ -2,11 +2,10 @@
 
 import pytest
 
-from lowwater.decide.overrides import decide
+from lowwater.core.decisions import Bargain, Compact, Decision, Keep, Market
+from lowwater.core.policies.safety import decide
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import bargain, market, offer, situation
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.market import Bargain, Market
-from lowwater.values.settings import CompressionSettings, Settings
 
 ELIDE, WIDER, SUMMARY = offer("elide", 20_000), offer("elide", 30_000), offer("summarize", 50_000)
 PRICE = 20_000_000

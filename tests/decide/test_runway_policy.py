@@ -2,12 +2,10 @@
 
 import pytest
 
-from lowwater.decide.hermes_classic import hermes_classic
-from lowwater.decide.prune_naive import prune_naive
-from lowwater.decide.runway import runway
+from lowwater.core.decisions import Compact, Decision, Keep
+from lowwater.core.policies.at_threshold import hermes_classic, prune_naive, runway
+from lowwater.settings import Settings
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.settings import Settings
 
 SETTINGS = Settings()
 

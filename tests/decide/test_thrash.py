@@ -3,12 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.decide.outcome import after_compaction
-from lowwater.decide.overrides import decide
+from lowwater.core.decisions import Compact, Keep, Past, Situation
+from lowwater.core.policies.history import after_compaction
+from lowwater.core.policies.safety import decide
+from lowwater.settings import Settings
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.settings import Settings
-from lowwater.values.situation import Past, Situation
 
 SETTINGS = Settings()
 SUMMARY = offer("summarize", 5_000)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from lowwater.decide.overrides import decide
-from lowwater.decide.threshold import should_compress, threshold
+from lowwater.core.decisions import Compact, Keep
+from lowwater.core.limits import derive_limits
+from lowwater.core.policies.at_threshold import should_compress, threshold
+from lowwater.core.policies.safety import decide
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.limits import derive_limits
-from lowwater.values.settings import CompressionSettings, Settings
 
 SETTINGS = Settings()
 LIMITS = derive_limits(200_000, SETTINGS.compression)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.decide.warnings import LEVELS, UsageWarning, Warned, level_of, warn
-from lowwater.values.settings import WarningLevels
+from lowwater.core.policies.warnings import LEVELS, UsageWarning, Warned, level_of, warn
+from lowwater.settings import WarningLevels
 
 DEFAULT = WarningLevels()
 NONE: frozenset[str] = frozenset()

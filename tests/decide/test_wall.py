@@ -2,12 +2,11 @@
 
 import pytest
 
-from lowwater.decide.overrides import decide
-from lowwater.decide.policies import POLICIES
+from lowwater.core.decisions import Compact, Decision, Keep, Past
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.safety import decide
+from lowwater.settings import Settings
 from lowwater.testing.situations import NOON, offer, situation
-from lowwater.values.decision import Compact, Decision, Keep
-from lowwater.values.settings import Settings
-from lowwater.values.situation import Past
 
 SETTINGS = Settings()
 EVERY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lowwater.values.layout import Block, Layout, Lifetime, chained
+from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
 
 
 def layout_of(

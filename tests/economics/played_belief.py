@@ -8,9 +8,12 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, warmth
-from lowwater.economics.matching import billed
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call, billed, warmth
+from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.formats.usage import decode_anthropic_usage as decode_messages_usage
+from lowwater.core.formats.usage import decode_openai_usage as decode_chat_usage
+from lowwater.core.models.model import Model
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import exchanges
@@ -19,11 +22,6 @@ from lowwater.testing.provider.answers import Answer
 from lowwater.testing.provider.anthropic import body as messages_body
 from lowwater.testing.provider.openai import body as chat_body
 from lowwater.testing.provider.prompt import Piece, quarter, tokens
-from lowwater.values.layout import Block, Layout, Lifetime, chained
-from lowwater.values.model import Model
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.usage import decode_usage as decode_messages_usage
-from lowwater.wire.openai_chat.usage import decode_usage as decode_chat_usage
 from lowwater.wiring.library import Lowwater
 from tests.generated import GeneratedSession
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.economics.after_call import MOST, BeliefError, after_call
-from lowwater.economics.belief import Belief, expected_usage
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import MOST, Belief, BeliefError, after_call, expected_usage
 from lowwater.load.registry import load_registry
-from lowwater.values.usage import Usage
 from tests.economics.layouts import layout_of
 
 REGISTRY = load_registry()

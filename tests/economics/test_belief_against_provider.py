@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, warmth
-from lowwater.economics.matching import billed
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call, billed, warmth
+from lowwater.core.models.model import Model
 from lowwater.testing.provider import Provider
 from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.prompt import Piece, Prompt, quarter, tokens
-from lowwater.values.model import Model
-from lowwater.values.usage import Usage
 from tests.economics.played_belief import REGISTRY, Sent, key_behind, layout_of, play
 from tests.generated import Pauses, generate_session
 

@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call
+from lowwater.core.cache.layout import Layout, Lifetime
 from lowwater.load.registry import load_registry
-from lowwater.values.layout import Layout, Lifetime
-from lowwater.values.usage import Usage
 from tests.economics.layouts import layout_of
 
 REGISTRY = load_registry()

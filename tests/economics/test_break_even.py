@@ -4,7 +4,7 @@ from math import inf, sqrt
 
 import pytest
 
-from lowwater.economics.break_even import (
+from lowwater.core.costs.tuning import (
     Compaction,
     Ratios,
     SimplePayback,
@@ -16,7 +16,7 @@ from lowwater.economics.break_even import (
     ratios_of,
     simple_payback,
 )
-from lowwater.values.model import Prices
+from lowwater.core.models.model import Prices
 
 FULL = Compaction(before=20_000, replaced=120_000, kept=20_000, summary=3_000, instruction=400)
 LEAF = Compaction(before=20_000, replaced=20_000, kept=110_000, summary=2_000, instruction=400)

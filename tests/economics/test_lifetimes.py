@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.economics.lifetimes import Gaps, Lifetime, choose_ttl, saved_by_long, settle_ttl
-from lowwater.values.model import CacheRules, Marks, Prices
+from lowwater.core.cache.lifetimes import Gaps, Lifetime, choose_ttl, saved_by_long, settle_ttl
+from lowwater.core.models.model import CacheRules, Marks, Prices
 
 PRICES = Prices(
     input=5_000_000, cache_read=500_000, cache_write=6_250_000, output=25_000_000, cache_write_long=10_000_000

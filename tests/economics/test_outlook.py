@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.economics.outlook import Outlook
+from lowwater.core.costs.rent import Outlook
 
 money = st.integers(1, 10**12)
 

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from lowwater.economics.summary_cost import SummaryWork, native_call, summary_calls
+from lowwater.core.costs.prices import SummaryWork, native_call, summary_calls
+from lowwater.core.models.model import Model
 from lowwater.load.registry import load_registry
-from lowwater.values.model import Model
 
 REGISTRY = load_registry()
 OPUS = REGISTRY.find("claude-opus-5-5")

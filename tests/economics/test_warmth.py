@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, Boundary, expected_usage, warmth
-from lowwater.economics.warmth import Warmth
+from lowwater.core.cache.belief import Belief, Boundary, Warmth, after_call, expected_usage, warmth
+from lowwater.core.cache.layout import Layout, Lifetime
+from lowwater.core.models.model import CacheRules, Marks, Steps, Units
 from lowwater.load.registry import load_registry
-from lowwater.values.layout import Layout, Lifetime
-from lowwater.values.model import CacheRules, Marks, Steps, Units
 from tests.economics.layouts import layout_of
 
 CLAUDE = load_registry().find("claude-opus-5-5")

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import Struct
 
-from lowwater.decide.policies import policy_named
+from lowwater.core.messages import Format
+from lowwater.core.policies.registry import policy_named
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
 from lowwater.testing.legality import refusal_of
@@ -16,8 +18,6 @@ from lowwater.testing.provider.anthropic.dialect import MessagesDialect
 from lowwater.testing.provider.dialect import Ids
 from lowwater.testing.provider.prompt import quarter
 from lowwater.testing.provider.rule import Incoming, first_refusal
-from lowwater.values.message import Format
-from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session

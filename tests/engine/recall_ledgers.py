@@ -2,14 +2,13 @@
 
 from msgspec.structs import replace
 
-from lowwater.engine.recall import Expansion, expand
+from lowwater.core.entries import Compacted, Entry, Kept, Numbers, Stand, Summarized
+from lowwater.core.ledger import Ledger, Numbered
+from lowwater.core.recall.expand import expand
+from lowwater.core.recall.recalled import Child, Expansion
+from lowwater.core.sequences import Chain, Distant
+from lowwater.core.view import Summary
 from lowwater.testing.views import Script
-from lowwater.values.chain import Chain
-from lowwater.values.distant import Distant
-from lowwater.values.entries import Compacted, Entry, Kept, Numbers, Stand, Summarized
-from lowwater.values.ledger import Ledger, Numbered
-from lowwater.values.recalled import Child
-from lowwater.values.view import Summary
 
 
 def talk(turns: int) -> Ledger:

@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
-from lowwater.engine.recall import RecallTools, Room
+from lowwater.core.entries import Appended, Compacted, Kept, Numbers, Summarized
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.search import Room
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.values.entries import Appended, Compacted, Kept, Numbers, Summarized
-from lowwater.values.ledger import Ledger
-from lowwater.wire.formats import decode_messages
+from lowwater.session.recall_tools import RecallTools
 from tests.generated import generate_session
 
 O200K = tokenizer_for("o200k")

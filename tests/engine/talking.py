@@ -4,15 +4,15 @@ import json
 from functools import cache
 from typing import Any
 
-from lowwater.compact.summary import extract
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import Compaction
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tokens.estimate import CharacterTokenizer
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import Act, RecordingSink, ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.values.events import Compaction
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from tests.generated import Pauses, generate_session

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from lowwater.engine.asking import ask
-from lowwater.engine.effects import Failure
+from lowwater.core.api_calls import Usage
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.turns.effects import Failure
 from lowwater.errors import SummaryFailed
+from lowwater.session.driver import ask
 from lowwater.testing.fakes import ScriptedSummarizer, fail
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
 
 REQUEST = SummaryRequest(messages=(), max_tokens=10)
 

@@ -3,20 +3,19 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.economics.belief import expected_usage
-from lowwater.engine.billing import cost_of_answer, cost_of_written
-from lowwater.engine.caching import answered
-from lowwater.engine.learning import learn
-from lowwater.engine.state import Call, Route, State, Totals
+from lowwater.core.api_calls import Response, Usage
+from lowwater.core.cache.belief import expected_usage
+from lowwater.core.cache.layout import Layout
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message
+from lowwater.core.models.model import Cliff, Period, Prices
+from lowwater.core.models.registry import Registry
+from lowwater.core.summary.request import Written
+from lowwater.core.turns.cache import answered
+from lowwater.core.turns.costs import cost_of_answer, cost_of_written
+from lowwater.core.turns.learning import learn
+from lowwater.core.turns.state import Call, Route, State, Totals
 from lowwater.load.registry import load_registry
-from lowwater.values.layout import Layout
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.model import Cliff, Period, Prices
-from lowwater.values.registry import Registry
-from lowwater.values.response import Response
-from lowwater.values.summaries import Written
-from lowwater.values.usage import Usage
 from lowwater.wiring.counting import calibration_for
 from tests.economics.layouts import layout_of
 

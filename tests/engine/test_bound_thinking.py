@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact import native
-from lowwater.compact.reasoning import strip_behind
-from lowwater.decide.policies import policy_named
-from lowwater.engine.ladder import Ladder, Standing
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route, State
-from lowwater.engine.thinking import (
+from lowwater.core.entries import Appended, Compacted
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import native
+from lowwater.core.mechanisms.reasoning import strip_behind
+from lowwater.core.policies.registry import policy_named
+from lowwater.core.strict_json import write_json
+from lowwater.core.turns.state import Route, Setup, State
+from lowwater.core.turns.summaries import Ladder, Standing
+from lowwater.core.turns.thinking import (
     drops_thinking,
     is_refused,
     loose_from,
@@ -21,15 +24,11 @@ from lowwater.engine.thinking import (
     unbound_behind,
     with_opening,
 )
+from lowwater.core.view import stands_of
 from lowwater.load.registry import load_registry
+from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, making, size
-from lowwater.values.entries import Appended, Compacted
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.settings import ModelSettings, Settings
-from lowwater.values.view import stands_of
-from lowwater.wire.reading import write_json
 from lowwater.wiring.counting import calibration_for
 
 REGISTRY = load_registry()

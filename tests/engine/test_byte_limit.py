@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.decide.policies import POLICIES
+from lowwater.core.policies.registry import POLICIES
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

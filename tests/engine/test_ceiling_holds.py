@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from lowwater.core.limits import TURNS_BETWEEN
+from lowwater.core.view import Summary
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.values.limits import TURNS_BETWEEN
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lowwater.decide.explain import sentence
-from lowwater.engine.commit import as_it_came
-from lowwater.engine.work import Result
-from lowwater.values.decision import Reason
-from lowwater.values.events import Phase
+from lowwater.core.decisions import Reason
+from lowwater.core.events import Phase
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.turns.commit import as_it_came
+from lowwater.core.turns.compaction import Result
 
 SUFFICES = Reason(
     code="prune-suffices",

@@ -3,7 +3,7 @@
 import msgspec
 
 import lowwater
-from lowwater.values.settings import OutputSettings, Settings
+from lowwater.settings import OutputSettings, Settings
 from tests.generated import generate_session
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lowwater.settings import Settings, ToolResultSettings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.values.settings import Settings, ToolResultSettings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

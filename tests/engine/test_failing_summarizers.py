@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.view import Summary
 from lowwater.errors import BadInput, SummaryFailed
+from lowwater.settings import CompressionSettings, PrivacySettings, Settings
 from lowwater.testing.fakes import (
     Act,
     AsyncScriptedSummarizer,
@@ -28,9 +31,6 @@ from lowwater.testing.fakes import (
     write,
 )
 from lowwater.testing.legality import refusal_of
-from lowwater.values.settings import CompressionSettings, PrivacySettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.strict_json import write_json
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.wire.reading import write_json
-from lowwater.wire.response import decode_response
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowwater.decide.policies import POLICIES
+from lowwater.core.messages import Format
+from lowwater.core.policies.registry import POLICIES
 from lowwater.testing.strategies import transcripts
-from lowwater.values.message import Format
 from tests.generated import Kind, generate_session
 
 CANONICAL = Path(__file__).parents[3] / "shared" / "transcripts" / "canonical"

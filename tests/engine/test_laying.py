@@ -4,12 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.engine.laying import PREAMBLE, key_behind, lay_out
-from lowwater.values.chain import Chain
-from lowwater.values.layout import Layout, Lifetime
-from lowwater.values.message import Message, Role
-from lowwater.values.parts import Text, ToolCall, ToolResult
-from lowwater.values.view import Item, Original, View
+from lowwater.core.cache.layout import Layout, Lifetime
+from lowwater.core.messages import Message, Role, Text, ToolCall, ToolResult
+from lowwater.core.sequences import Chain
+from lowwater.core.turns.state import PREAMBLE, key_behind, lay_out
+from lowwater.core.view import Item, Original, View
 
 
 def talk(count: int) -> list[Item]:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from lowwater import Lowwater
-from lowwater.compact.shorten import squeeze
-from lowwater.compact.spans import repeat_newest_user, replace_span
-from lowwater.compact.summary.template import Section
+from lowwater.core.entries import Appended
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms.spans import repeat_newest_user, replace_span
+from lowwater.core.mechanisms.truncate import squeeze
+from lowwater.core.summary.template import Section
+from lowwater.core.view import Item, Summary
 from lowwater.testing.views import Script, making, size
-from lowwater.values.entries import Appended
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.view import Item, Summary
 
 FORBIDDEN = "never delete the production database"
 REMINDER = "<system-reminder>\nYour todo list is empty.\n</system-reminder>"

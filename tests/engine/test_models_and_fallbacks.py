@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from lowwater.errors import BadInput
+from lowwater.settings import CompressionSettings, FallbackProvider, Settings
 from lowwater.testing.provider import Provider
-from lowwater.values.settings import CompressionSettings, FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 

@@ -5,29 +5,31 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.summary.critical import critical_references
-from lowwater.engine.asking_natively import ask_for_block
-from lowwater.engine.effects import Failure, Summarize
-from lowwater.engine.ladder import Ladder
-from lowwater.engine.summaries import Need, Obtained, need_for
+from lowwater.core.api_calls import Usage
+from lowwater.core.summary.critical import critical_references
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.turns.effects import Failure, Summarize
+from lowwater.core.turns.summaries import Ladder, Need, Obtained, ask_for_block, need_for
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
 
 GOOD = (
     "## Goal\n- Find out why tests/test_flow.py fails with ValueError: no such flow.\n"
-    "## Constraints & Preferences\n- Never touch src/core/engine.py.\n## Relevant Files\n- src/flow.py, src/core/engine.py"
+    "## Constraints & Preferences\n- Never touch src/lowwater/src/core/engine.py.\n## Relevant Files\n- src/lowwater/src/flow.py, src/lowwater/src/core/engine.py"
 )
 USAGE = Usage(cache_read=900, output=60)
 
 
 def need(*, max_tokens: int = 200, redact: bool = True) -> Need:
     script = Script("anthropic").user(
-        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/core/engine.py."
+        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/lowwater/src/core/engine.py."
     )
     for step in range(8):
-        script.calls("bash", {"command": f"cat src/flow.py {step}"}, f"line {step} of src/flow.py " * 30)
+        script.calls(
+            "bash",
+            {"command": f"cat src/lowwater/src/flow.py {step}"},
+            f"line {step} of src/lowwater/src/flow.py " * 30,
+        )
     messages = tuple(script.messages())
     request = SummaryRequest(messages=messages, max_tokens=max_tokens, redact=redact)
     replaces = sum(size(message) for message in messages)

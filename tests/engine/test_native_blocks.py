@@ -2,20 +2,19 @@
 
 import pytest
 
-from lowwater.decide.policies import policy_named
-from lowwater.engine.native import follow_native
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route, State
-from lowwater.engine.thinking import strip_unbound
+from lowwater.core.entries import Appended
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message
+from lowwater.core.policies.registry import policy_named
+from lowwater.core.turns.decision_context import follow_native
+from lowwater.core.turns.state import Route, Setup, State
+from lowwater.core.turns.thinking import strip_unbound
 from lowwater.load.registry import load_registry
+from lowwater.settings import Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script, size
-from lowwater.values.entries import Appended
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.settings import Settings
-from lowwater.wire.formats import decode_messages
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.request import PreparedRequest
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from lowwater.decide.policies import POLICIES
+from lowwater.core.entries import Compacted
+from lowwater.core.messages import Format
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.view import Summary
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, tell_the_truth
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.legality import refusal_of
-from lowwater.values.entries import Compacted
-from lowwater.values.message import Format
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.engine.on_sale import best_summary
+from lowwater.core.decisions import Bargain
+from lowwater.core.turns.candidates import best_summary
 from lowwater.testing.situations import bargain, offer
-from lowwater.values.market import Bargain
 
 
 def summary(removes: int, *, rent: int, price: int, calls: int) -> Bargain:

@@ -5,20 +5,18 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact import summarize
-from lowwater.compact.elide import apply as elide
-from lowwater.compact.spans import replace_span, request_for
-from lowwater.engine.parked import Parked
-from lowwater.engine.parking import Parking, settle
-from lowwater.engine.resting import Rest
-from lowwater.engine.state import Route, State
+from lowwater.core.decisions import Reason
+from lowwater.core.groups import Span
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import summarize
+from lowwater.core.mechanisms.elide import apply as elide
+from lowwater.core.mechanisms.spans import replace_span, request_for
+from lowwater.core.summary.request import Judged, Verdict, Written
+from lowwater.core.turns.prefetch import Parking, settle
+from lowwater.core.turns.state import Parked, Rest, Route, State
+from lowwater.core.view import Edited, Item
 from lowwater.load.registry import load_registry
 from lowwater.testing.views import Script, asked, lines, making, offer_of
-from lowwater.values.decision import Reason
-from lowwater.values.groups import Span
-from lowwater.values.ledger import Ledger
-from lowwater.values.summaries import Judged, Verdict, Written
-from lowwater.values.view import Edited, Item
 from lowwater.wiring.counting import calibration_for
 
 FIRST, LAST, TURNS = 1, 4, 10

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from lowwater.economics.bill import cost_of
-from lowwater.engine.situate import Situated, suffices
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.decisions import Compact
+from lowwater.core.entries import Compacted
+from lowwater.core.turns.decision_context import Situated, suffices
 from lowwater.errors import SummaryFailed
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import Act, fail, grow, refuse, write
 from lowwater.testing.situations import offer, situation
 from lowwater.testing.views import asked
-from lowwater.values.decision import Compact
-from lowwater.values.entries import Compacted
 from tests.engine.talking import MODEL, NEAR, SPENT, WINDOW, Talk
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.values.view import Edited
+from lowwater.core.view import Edited
 from tests.engine.talking import NEAR, Talk, blocks_of, running, text_block
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from lowwater.engine.recall import recall
+from lowwater.core.entries import Appended
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.search import recall
+from lowwater.core.stored import Append, Hit
 from lowwater.errors import BadInput
 from lowwater.store.memory import MemoryStore
 from lowwater.testing.views import Script
-from lowwater.values.entries import Appended
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import Append, Hit
-from lowwater.wire.formats import encode_messages
 from tests.cli.running import told
 from tests.engine.recall_ledgers import compact, kept, summed
 from tests.engine.recall_parts import search, tools_for

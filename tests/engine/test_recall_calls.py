@@ -2,9 +2,9 @@
 
 import pytest
 
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Format
 from lowwater.testing.views import Script, lines
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format
 from tests.engine.recall_parts import O200K, expand
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from lowwater.engine.recall import expand, recall
+from lowwater.core.entries import Rewound
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.expand import expand
+from lowwater.core.recall.recalled import text_of
+from lowwater.core.recall.search import recall
 from lowwater.errors import BadInput
-from lowwater.values.entries import Rewound
-from lowwater.values.ledger import Ledger
-from lowwater.values.recalled import text_of
 from tests.engine.recall_ledgers import Elsewhere, compact, kept, summed, talk
 
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.engine.recall import expand, recall
+from lowwater.core.entries import Numbers, Rewound, Summarized
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.expand import expand
+from lowwater.core.recall.search import recall
+from lowwater.core.view import Item, Summary, stands_of
 from lowwater.testing.strategies import ledgers
-from lowwater.values.entries import Numbers, Rewound, Summarized
-from lowwater.values.ledger import Ledger
-from lowwater.values.view import Item, Summary, stands_of
 from tests.engine.recall_ledgers import Elsewhere, compact, in_view, kept, leaves, talk
 
 

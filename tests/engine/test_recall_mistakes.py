@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.engine.recall import Room
+from lowwater.core.recall.search import Room
 from lowwater.testing.strategies import ledgers
 from lowwater.testing.views import Script
 from tests.engine.recall_parts import O200K, REFUSED, tools_for

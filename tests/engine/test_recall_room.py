@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.count.calibrate import Calibration
-from lowwater.decide.policies import policy_named
-from lowwater.engine.recall import RecallTools, Room, room_for, room_in
-from lowwater.engine.setup import Setup
-from lowwater.engine.situate import limits_for
-from lowwater.engine.state import Route, State
+from lowwater.core.entries import Appended
+from lowwater.core.ledger import Ledger
+from lowwater.core.limits import derive_limits
+from lowwater.core.policies.registry import policy_named
+from lowwater.core.recall.search import Room, room_for, room_in
+from lowwater.core.tokens.calibration import Calibration
+from lowwater.core.turns.decision_context import limits_for
+from lowwater.core.turns.state import Route, Setup, State
 from lowwater.load.registry import load_registry
+from lowwater.session.recall_tools import RecallTools
+from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.testing.views import Script, lines
-from lowwater.values.entries import Appended
-from lowwater.values.ledger import Ledger
-from lowwater.values.limits import derive_limits
-from lowwater.values.settings import CompressionSettings, Settings, ToolResultSettings
 from tests.engine.recall_parts import O200K, REFUSED, expand, recorded_ledger, search
 
 

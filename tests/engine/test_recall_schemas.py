@@ -5,10 +5,10 @@ import json
 import jsonschema
 import pytest
 
-from lowwater.engine.recall import offers_recall
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.recalled import offers_recall
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script
-from lowwater.values.ledger import Ledger
 from tests.engine.recall_parts import tools_for
 
 

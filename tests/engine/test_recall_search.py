@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from lowwater.engine.recall import recall
+from lowwater.core.entries import Appended, Numbers
+from lowwater.core.ledger import Ledger, Numbered
+from lowwater.core.messages import Format
+from lowwater.core.recall.search import recall
+from lowwater.core.sequences import Chain, Distant
+from lowwater.core.stored import Append, Hit
 from lowwater.store.memory import MemoryStore
 from lowwater.testing.views import Script, lines
-from lowwater.values.chain import Chain
-from lowwater.values.distant import Distant
-from lowwater.values.entries import Appended, Numbers
-from lowwater.values.ledger import Ledger, Numbered
-from lowwater.values.message import Format
-from lowwater.values.stored import Append, Hit
 
 TRACE = lines(40) + "\nTypeError: cannot unpack int in billing/invoice.py\n" + lines(40, "more")
 

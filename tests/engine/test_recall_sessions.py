@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from lowwater.engine.recall import RecallTools, expand, recall, room_for
+from lowwater.core.ledger import Ledger
+from lowwater.core.limits import derive_limits
+from lowwater.core.messages import Message
+from lowwater.core.recall.expand import expand
+from lowwater.core.recall.recalled import Child, text_of
+from lowwater.core.recall.search import recall, room_for
+from lowwater.core.view import Summary
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.session.recall_tools import RecallTools
+from lowwater.settings import CompressionSettings, LeafSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.values.ledger import Ledger
-from lowwater.values.limits import derive_limits
-from lowwater.values.message import Message
-from lowwater.values.recalled import Child, text_of
-from lowwater.values.settings import CompressionSettings, LeafSettings, OutputSettings, Settings
-from lowwater.values.view import Summary
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

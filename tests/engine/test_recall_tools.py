@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Text
+from lowwater.core.stored import Append
 from lowwater.store.memory import MemoryStore
 from lowwater.testing.views import PICTURE, Script, lines
-from lowwater.values.ledger import Ledger
-from lowwater.values.parts import Text
-from lowwater.values.stored import Append
 from tests.engine.recall_parts import O200K, REFUSED, expand, recorded_ledger, search, tools_for
 
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from lowwater.account.payback import paybacks
+from lowwater.core.accounts.payback import paybacks
+from lowwater.core.api_calls import Usage
 from lowwater.load.registry import load_registry
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.store.memory import MemoryStore
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

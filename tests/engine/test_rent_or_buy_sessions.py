@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from lowwater.economics.bill import cost_of
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_message
 from lowwater.load.registry import load_registry
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.testing.playing import as_message
-from lowwater.values.events import Compaction
-from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import GeneratedSession, Pauses, generate_session

@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.engine.commit import Acted
-from lowwater.engine.repeating import booked, spent_on
-from lowwater.engine.state import State
+from lowwater.core.events import Compaction
+from lowwater.core.ledger import Ledger
+from lowwater.core.turns.commit import Acted
+from lowwater.core.turns.state import State
+from lowwater.session.driver import booked, spent_on
 from lowwater.testing.store_contract.samples import compaction
-from lowwater.values.events import Compaction
-from lowwater.values.ledger import Ledger
 from tests.engine.test_parked import session
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lowwater.decide.policies import POLICIES
-from lowwater.engine.note import NOTE
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.turns.commit import NOTE
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

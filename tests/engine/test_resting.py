@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.engine.resting import Rest, rest_after
+from lowwater.core.turns.state import Rest, rest_after
 from lowwater.testing.situations import bargain, market, offer
 
 ELIDE = offer("elide", 20_000)

@@ -10,10 +10,10 @@ import openai
 import pytest
 from msgspec import Struct
 
-from lowwater.decide.policies import POLICIES
+from lowwater.core.messages import Message
+from lowwater.core.policies.registry import POLICIES
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
-from lowwater.values.message import Message
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import Kind, generate_session

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lowwater.engine.ladder import Ladder
+from lowwater.core.turns.summaries import Ladder
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, write
-from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 

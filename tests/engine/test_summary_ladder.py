@@ -5,13 +5,20 @@ from typing import Any
 
 import pytest
 
-from lowwater.engine.effects import Failure, Outcome, Summarize
-from lowwater.engine.ladder import Ladder, Standing
-from lowwater.engine.summaries import EXTRACTIVE, MARKER, REPAIRABLE, Obtained, need_for, obtain
+from lowwater.core.messages import Message, Text, ToolCall, ToolResult
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.turns.effects import Failure, Outcome, Summarize
+from lowwater.core.turns.summaries import (
+    EXTRACTIVE,
+    MARKER,
+    REPAIRABLE,
+    Ladder,
+    Obtained,
+    Standing,
+    need_for,
+    obtain,
+)
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolCall, ToolResult
-from lowwater.values.summaries import SummaryRequest, Written
 
 WORDS = WordTokenizer()
 PATHS = [f"src/module_{number}/handler_{number}.py" for number in range(12)]

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from lowwater.core.events import TurnRecord
 from lowwater.observe.measures import THINKING_OFF, measured_turn
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Call, CallTools, Say, Think
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.turn_record import TurnRecord
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

@@ -8,8 +8,8 @@ import pytest
 
 from lowwater.gateway.clients import OPENROUTER, started, upstream_in
 from lowwater.gateway.upstream import url_of
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Say, Seen
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool
 from tests.gateway.test_gateway_compaction import SUMMARY
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lowwater.core.stored import Listed
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
-from lowwater.values.stored import Listed
 from tests.gateway.prefixes import moves
 from tests.gateway.real_clients import ClaudeCode, Client, Codex, Hermes, OpenCode
 from tests.gateway.scripted_work import DONE, SUMMARY, Work, listed_in, text_of, tool_names

@@ -18,8 +18,8 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.remembering import Remembering
 from lowwater.gateway.sessions import Sessions
 from lowwater.gateway.turns import Place, Turns
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.store.memory import MemoryStore
-from lowwater.values.settings import CompressionSettings, Settings
 from lowwater.wiring.counting import checked_while_counting
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 

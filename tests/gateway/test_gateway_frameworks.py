@@ -21,8 +21,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from bench.peers.environment import python_with
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import Starting, Through
 from tests.gateway.prefixes import moves
 from tests.gateway.scripted_work import is_result, listed_in

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lowwater.values.settings import catalogue
+from lowwater.settings.resolve import catalogue
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "gateway.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from msgspec import Struct
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.store.memory import MemoryStore
 from tests.send.test_real_prefix_cache import LlamaServer, llama
 

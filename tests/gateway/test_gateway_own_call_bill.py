@@ -7,17 +7,17 @@ import httpx2
 import pytest
 
 from lowwater.cli.sessions.costs import costs_of
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.stored import Account
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
-from lowwater.values.stored import Account
-from lowwater.values.usage import Usage
-from lowwater.wire.response import decode_response
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 WORK = "The reader of files reads a line twice after a retry, and its lexer is to be left alone. " * 40
-SUMMARY = "<summary>\nThe defect is in src/reader.py, where a line is read twice.\n</summary>"
+SUMMARY = "<summary>\nThe defect is in src/lowwater/src/reader.py, where a line is read twice.\n</summary>"
 CLAUDE = "Your task is to create a detailed summary of the conversation so far."
 CODEX = "You are performing a CONTEXT CHECKPOINT COMPACTION."
 MODELS = {"/v1/messages": MODEL, "/v1/responses": "gpt-5.2"}

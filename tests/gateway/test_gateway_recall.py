@@ -6,10 +6,10 @@ import anthropic
 import openai
 import pytest
 
+from lowwater.core.messages import Format
 from lowwater.gateway.hiding import hiding_for
 from lowwater.gateway.recalling import calls_in, extended
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
-from lowwater.values.message import Format
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 
 SECRET = "the harbour master's number is 77-1234"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen, Think
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import Starting
 from tests.gateway.prefixes import moves
 from tests.gateway.sdk_talks import ChatTalk, Colour, MessagesTalk, ResponsesTalk, Talk

@@ -18,11 +18,11 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.relaying import received
 from lowwater.gateway.serving import served
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.store.memory import MemoryStore
 from lowwater.store.opening import open_store
 from lowwater.testing.postgres import restartable_server
 from lowwater.testing.provider import Fail, Say
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, calls_a_tool, eventually, working
 
 HEADERS = {"x-api-key": "sk-one", "anthropic-version": "2023-06-01", "content-type": "application/json"}

@@ -6,10 +6,10 @@ import httpx2
 import pytest
 
 from lowwater.cli.sessions.costs import costs_of
+from lowwater.core.events import Compaction
+from lowwater.core.messages import Format
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, CutOff, Fail, Hang, Refuse, Say, Seen
-from lowwater.values.events import Compaction
-from lowwater.values.message import Format
-from lowwater.values.settings import CompressionSettings, Settings
 from tests.gateway.conftest import MODEL, Starting, Through
 
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=12_000, protect_last_n=4))

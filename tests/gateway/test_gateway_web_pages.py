@@ -10,10 +10,10 @@ import httpx2
 import msgspec
 import pytest
 
+from lowwater.core.secrets.redaction import conceal
 from lowwater.gateway.options import new_capability
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Fail, Say, Seen
-from lowwater.values.secrets import conceal
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 BODY = msgspec.json.encode(

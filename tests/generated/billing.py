@@ -1,6 +1,6 @@
 """What a provider would report for each call: a prefix cache that lives five minutes after its last use."""
 
-from lowwater.values.usage import Usage
+from lowwater.core.api_calls import Usage
 
 _UNMARKED = 4
 """Tokens behind the last cache mark: always paid in full."""

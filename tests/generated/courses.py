@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import exp, log
 from random import Random
 
+from lowwater.core.tools import ToolClass
 from lowwater.replay.course import Course, Turn
 from lowwater.replay.recorded import elided_size, uses_to_expect
-from lowwater.values.tools import ToolClass
 
 SESSIONS = 200
 """Seeds 0 to 199 of each price sheet; those divisible by 3 are for tuning."""

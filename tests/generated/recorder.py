@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from lowwater.values.message import Message, texts_of
-from lowwater.values.parts import AnyPart, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.usage import Usage
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolCall, ToolResult, texts_of
 from tests.generated.billing import PrefixCache
 from tests.generated.draw import Draw
 from tests.generated.memory import Memory

@@ -7,11 +7,10 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Text
-from lowwater.values.recording import RecordedMessage, Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import encode_messages
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.messages import Format, Message, Text
+from lowwater.logs.recording import RecordedMessage, Recording
 from tests.generated.memory import Reference
 
 Kind = Literal["coding", "research", "support"]

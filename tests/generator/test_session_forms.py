@@ -5,15 +5,15 @@ from typing import get_args
 import msgspec
 import pytest
 
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.formats.detect import detect
+from lowwater.core.formats.files import decode_conversation, encode_conversation
+from lowwater.core.groups import unpaired
+from lowwater.core.messages import Format
 from lowwater.testing.provider.anthropic.rules import rules as anthropic_rules
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.openai.rules import rules as openai_rules
 from lowwater.testing.provider.rule import Incoming, first_refusal
-from lowwater.values.groups import unpaired
-from lowwater.values.message import Format
-from lowwater.wire.conversation import decode_conversation, encode_conversation
-from lowwater.wire.detect import detect
-from lowwater.wire.formats import decode_messages, encode_messages
 from tests.generated import GeneratedSession, Kind, generate_session
 
 FORMS: tuple[Format, ...] = ("openai_chat", "anthropic")

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from lowwater.values.message import Message, texts_of
+from lowwater.core.messages import Message, texts_of
 from tests.generated import GeneratedSession, Kind, generate_session
 
 KINDS_OF_FACT = {"path", "symbol", "error", "number", "id", "rule"}

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 from splintr import Tokenizer
 
-from lowwater.values.message import texts_of
+from lowwater.core.messages import texts_of
 from tests.generated import GeneratedSession, generate_session
 
 

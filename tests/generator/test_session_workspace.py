@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from lowwater.values.message import Message
-from lowwater.values.parts import ToolCall, ToolResult
+from lowwater.core.messages import Message, ToolCall, ToolResult
 from tests.generated import GeneratedSession, generate_session
 
 NUMBERED = re.compile(r"^ *(\d+)\t(.*)$")

@@ -2,10 +2,9 @@
 
 import pytest
 
-from lowwater.ingest.likeness import says_the_same
+from lowwater.core.messages import AnyPart, Image, Message, Text, Thinking, ToolCall, ToolResult, Wire
+from lowwater.core.reconcile import says_the_same
 from lowwater.testing.views import PICTURE
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import AnyPart, Image, Text, Thinking, ToolCall, ToolResult
 
 
 def said(*parts: AnyPart, role: str = "user", name: str = "", wire: Wire | None = None) -> Message:

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from lowwater.compact import elide
-from lowwater.compact.spans import replace_span
-from lowwater.ingest.reconcile import branch_of, entries_for, reconcile
+from lowwater.core.entries import Appended, Compacted, ModelChanged, Opened, PreambleChanged, Rewound
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.groups import Span, legal_cuts
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import elide
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.messages import Format, Message
+from lowwater.core.reconcile import branch_of, entries_for, reconcile
+from lowwater.core.view import stands_of
 from lowwater.testing.strategies import ledgers, transcripts
 from lowwater.testing.views import Script, asked, lines, making, offer_of, size
-from lowwater.values.entries import Appended, Compacted, ModelChanged, Opened, PreambleChanged, Rewound
-from lowwater.values.groups import Span, legal_cuts
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format, Message
-from lowwater.values.view import stands_of
-from lowwater.wire.formats import decode_messages
 from tests.generated import generate_session
 
 FORMATS: list[Format] = ["openai_chat", "anthropic"]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lowwater.ingest.reconcile import entries_for, reconcile
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.wire.formats import decode_messages
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message
+from lowwater.core.reconcile import entries_for, reconcile
 
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
 ANSWER: list[Any] = [

@@ -9,12 +9,12 @@ from typing import Any
 from bench.frameworks.billing import Biller, standing
 from bench.frameworks.scripted import ScriptedModel, messages_in
 from bench.frameworks.task import facts_until
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.events import TurnRecord
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, CallTools, Provider, Say, Seen, Think
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage, together
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

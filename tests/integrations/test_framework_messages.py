@@ -16,6 +16,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Format, Message, Text, Thinking, ToolCall, ToolResult
 from lowwater.errors import BadInput
 from lowwater.integrations.langchain import reading as langchain_reading
 from lowwater.integrations.langchain import writing as langchain_writing
@@ -26,9 +28,6 @@ from lowwater.integrations.pydantic_ai import writing as pydantic_writing
 from lowwater.integrations.shown import Sending, Shown
 from lowwater.integrations.turn import Preamble, begin
 from lowwater.integrations.units import Unit, wire_of
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
-from lowwater.wire.formats import decode_messages
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 from tests.integrations.framework_conversations import AGENTS, LANGCHAIN, PYDANTIC

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.ingest.reconcile import branch_of
+from lowwater.core.reconcile import branch_of
 from lowwater.integrations.hermes.messages import (
     key_of,
     keys_of,

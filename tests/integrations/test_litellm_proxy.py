@@ -17,7 +17,7 @@ from bench.frameworks.workers.litellm_client import TOOLS, answer, models_for
 from bench.frameworks.workers.litellm_proxy import KEY, Proxy
 from bench.peers.environment import python_with
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.store.opening import open_store
 from lowwater.testing.provider import Provider, Seen
 from lowwater.wiring.library import Lowwater

@@ -12,7 +12,8 @@ from msgspec import inspect
 
 from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.load.settings import OTHER_VARIABLES, find_config, load_settings, user_config
-from lowwater.values.settings import FallbackProvider, Resolved, Setting, WarningLevels, catalogue
+from lowwater.settings import FallbackProvider, WarningLevels
+from lowwater.settings.resolve import Resolved, Setting, catalogue
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 NUMBERS = [

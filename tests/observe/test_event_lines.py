@@ -5,12 +5,12 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from lowwater.decide.warnings import UsageWarning
+from lowwater.core.decisions import Reason
+from lowwater.core.events import Compaction, Phase, Rejected, Skip
+from lowwater.core.policies.warnings import UsageWarning
 from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell
 from lowwater.observe.usage_warnings import tell_warnings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.values.decision import Reason
-from lowwater.values.events import Compaction, Phase, Rejected, Skip
 
 EVENT = Compaction(
     at=0.0,

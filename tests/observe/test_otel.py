@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
+from lowwater.core.models.registry import Registry
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.measures import MOST_VALUES
 from lowwater.observe.otel import OtelSink
-from lowwater.values.registry import Registry
 from tests.observe.told import EVENT, SECRET, SKIP, TURN, UNPRICED
 
 MODEL = {"gen_ai.request.model": "claude-opus-5-5"}

@@ -4,10 +4,9 @@ import logging
 
 import pytest
 
+from lowwater.core.events import Event, TurnRecord
 from lowwater.observe.prometheus import PrometheusSink
 from lowwater.observe.sinks import MemorySink, tell_turn
-from lowwater.values.events import Event
-from lowwater.values.turn_record import TurnRecord
 from tests.observe.told import SECRET, TURN
 
 

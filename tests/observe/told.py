@@ -1,9 +1,8 @@
 """Events and a turn to tell, with a secret in everything that must stay."""
 
-from lowwater.values.decision import Reason
-from lowwater.values.events import Compaction, Phase, Rejected, Skip
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Reason
+from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
 
 SECRET = "sk-secret"
 REJECTED = Rejected(

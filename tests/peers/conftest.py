@@ -9,11 +9,11 @@ import pytest
 from msgspec import Struct
 
 from lowwater import Lowwater, Session
+from lowwater.core.events import Compaction
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider.openai.rules import rules
 from lowwater.testing.provider.rule import Incoming, Refusal, first_refusal
-from lowwater.values.events import Compaction
-from lowwater.values.settings import OutputSettings, Settings
 from tests.generated import generate_session
 
 Message = dict[str, Any]

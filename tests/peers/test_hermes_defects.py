@@ -6,11 +6,11 @@ import pytest
 
 import lowwater
 from lowwater import Lowwater
-from lowwater.compact.summary import transcript_for
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.summary.transcript import transcript_for
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer, fail, refuse, write
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
 
 QUIET = Settings(output=OutputSettings(quiet=True))
 O200K = tokenizer_for("o200k")

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from lowwater import SummaryFailed
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, grow, hang, refuse
-from lowwater.values.settings import OutputSettings, Settings
 
 QUIET = Settings(output=OutputSettings(quiet=True))
 EVERY = pytest.mark.parametrize(
@@ -78,10 +78,13 @@ def test_a_question_that_was_answered_is_not_listed_as_pending(opened, tool_loop
     """Done is done: what the assistant reported as finished does not come back as open work."""
     opening = tool_loop(1)[:1]
     done = [
-        {"role": "user", "content": "Please add a retry to src/net/client.py around the upload call."},
+        {
+            "role": "user",
+            "content": "Please add a retry to src/lowwater/src/net/client.py around the upload call.",
+        },
         {
             "role": "assistant",
-            "content": "Done: src/net/client.py now retries the upload three times; tests pass.",
+            "content": "Done: src/lowwater/src/net/client.py now retries the upload three times; tests pass.",
         },
     ]
     rest = tool_loop(60, lines=60)[2:]

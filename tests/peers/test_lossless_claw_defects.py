@@ -8,12 +8,12 @@ import pytest
 
 import lowwater
 from lowwater import SummaryFailed
+from lowwater.core.view import Summary
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, hang, refuse, write
 from lowwater.testing.provider.openai.body import pieces
 from lowwater.testing.provider.prefix_cache import RunningCache
 from lowwater.testing.provider.prompt import quarter
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.view import Summary
 
 QUIET = Settings(output=OutputSettings(quiet=True))
 POLICIES = ["threshold", "prune-naive", "runway", "guarded", "hygiene", "hermes-classic"]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lowwater.wire.formats import encode_messages
+from lowwater.core.formats.codec import encode_messages
 
 EVERY = pytest.mark.parametrize(
     "policy", ["threshold", "prune-naive", "runway", "guarded", "hygiene", "hermes-classic"]

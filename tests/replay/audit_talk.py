@@ -2,14 +2,13 @@
 
 from typing import Any, Literal
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import AnyPart, Message, Role, Text, ToolCall, ToolResult
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.audit.audited import AuditedSession
 from lowwater.replay.audit.calls import Call, calls_of
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.audit.session import audit_session
-from lowwater.values.message import Message, Role
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
 
 OPUS, GPT = "claude-opus-4-6", "gpt-5.5"
 PRICING = Pricing()

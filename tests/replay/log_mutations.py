@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from lowwater.core.entries import Appended, Entry, Opened
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.formats.files import WholeSession, session_lines
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.entries import Appended, Entry, Opened
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.session_file import WholeSession, session_lines
 from tests.generated import generate_session
 from tests.replay.claude_lines import ClaudeLines
 from tests.replay.codex_lines import MODEL, call, count, line, meta, output, said

@@ -1,10 +1,9 @@
 """Small sessions with tool results, and ledgers that show, elide, summarise or drop them."""
 
+from lowwater.core.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Summarized
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, ToolCall, ToolResult, texts_of
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.values.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Summarized
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message, texts_of
-from lowwater.values.parts import Text, ToolCall, ToolResult
 
 TOKENIZER = tokenizer_for("o200k")
 

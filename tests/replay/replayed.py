@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
+from lowwater.core.api_calls import Usage
+from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from tests.generated import generate_session
 
 

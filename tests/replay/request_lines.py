@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lowwater.core.api_calls import Usage
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.importing.request_logs import RequestLogs
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
 
 FORMATS = (RequestLogs(),)
 START = 1_767_225_600

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.audit.causes import misses_of, shortfall
-from lowwater.values.usage import Usage
 from tests.replay.audit_talk import GPT, Talk
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import lowwater
+from lowwater.logs.recording import BrokenLine
 from lowwater.replay.audit import kept
 from lowwater.replay.audit.files import AuditedFile, audit_files
 from lowwater.replay.audit.kept import Kept
 from lowwater.replay.audit.report import by_day, by_model, dearest, line_of, report_of
 from lowwater.replay.importing.importing import Progress, Skipped
-from lowwater.values.recording import BrokenLine
 from tests.replay.audit_talk import NOON, Talk, growing, utc_day
 
 
@@ -88,7 +88,8 @@ def test_what_is_read_with_files_beside_it_is_not_kept(shelf, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "part", ["compact/worth.py", "load/prices.py", "replay/tally.py", "data/models.json", "values/tools.py"]
+    "part",
+    ["core/mechanisms/reuse.py", "load/prices.py", "replay/tally.py", "data/models.json", "core/tools.py"],
 )
 def test_what_is_kept_holds_for_this_code_only(tmp_path, monkeypatch, part):
     copy = tmp_path / "lowwater"

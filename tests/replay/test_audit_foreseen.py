@@ -2,8 +2,8 @@
 
 import pytest
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.audit.foreseen import Start, foresee, foreseen_bill
-from lowwater.values.usage import Usage
 from tests.replay.audit_talk import GPT, Talk, growing
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.api_calls import Usage
+from lowwater.logs.recording import BrokenLine
 from lowwater.replay.audit.calls import calls_of
 from lowwater.replay.audit.natives import natives_of
 from lowwater.replay.audit.session import TAIL, audit_session
 from lowwater.replay.audit.sized import sizes_of
-from lowwater.values.recording import BrokenLine
-from lowwater.values.usage import Usage
 from tests.replay.audit_talk import GPT, NOON, OPUS, PRICING, Talk, growing, utc_day
 
 DAY = 86_400

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.api_calls import together
 from lowwater.replay.importing.importing import Skipped, recordings
-from lowwater.values.usage import together
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts"
 FOLDERS = ("claude-code", "codex", "copilot-cli", "gemini-cli", "canonical")

@@ -2,11 +2,11 @@
 
 import pytest
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.messages import Text, Thinking, ToolCall, ToolResult
+from lowwater.logs.recording import NativeCompaction
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
-from lowwater.values.recording import NativeCompaction
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import encode_messages
 from tests.replay.claude_lines import START, USAGE, ClaudeLines
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from lowwater.core.api_calls import Usage
+from lowwater.logs.recording import NativeCompaction
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.recording import NativeCompaction
-from lowwater.values.usage import Usage
 from tests.replay.codex_lines import MODEL, START, call, calls, count, item, line, meta, output, said
 
 

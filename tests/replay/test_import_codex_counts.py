@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.usage import Usage
 from tests.replay.codex_lines import call, calls, count, line, meta, output, said
 
 

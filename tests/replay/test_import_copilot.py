@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.usage import Usage
 
 
 class Events:

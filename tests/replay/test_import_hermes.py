@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Image
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.hermes import Hermes
 from lowwater.replay.importing.importing import Skipped, recordings
-from lowwater.values.parts import Image
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
 
 HERMES = Path(__file__).parents[2] / "bench" / ".envs" / "hermes" / "bin" / "python"
 MAKER = Path(__file__).with_name("making_hermes_state.py")

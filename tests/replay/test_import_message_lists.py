@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater import Lowwater
+from lowwater.core.api_calls import Usage
+from lowwater.core.entries import Compacted
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.formats.files import WholeSession, session_lines
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.importing import Skipped, recordings
 from lowwater.replay.importing.message_lists import MessageLists
 from lowwater.replay.importing.own_exports import OwnExports
 from lowwater.store.opening import open_store
-from lowwater.values.entries import Compacted
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.session_file import WholeSession, session_lines
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "message-lists"
 FORMATS = (OwnExports(), MessageLists())

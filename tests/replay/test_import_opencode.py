@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Image
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.importing import Skipped, recordings
 from lowwater.replay.importing.opencode import OpenCodeDatabase, OpenCodeFiles
-from lowwater.values.parts import Image
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
 from tests.replay.opencode_storage import (
     START,
     Fields,

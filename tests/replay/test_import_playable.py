@@ -8,15 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.compact.summary.hygiene import own_words
+from lowwater.core.messages import Message, Text
+from lowwater.core.summary.activity import own_words
 from lowwater.errors import defect
+from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
 from lowwater.replay.importing.importing import Skipped, recordings
 from lowwater.replay.importing.playable import is_empty, playable
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.recording import NativeCompaction, RecordedMessage, Recording
 from tests.replay.claude_lines import ClaudeLines
 from tests.replay.opencode_storage import Storage, as_exports, finish, text, tool
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Response
+from lowwater.core.messages import Message, Text
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.request_logs_sessions import Asked, Sessions
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.recording import Recording
-from lowwater.values.response import Response
 from tests.replay.request_lines import (
     BILLED,
     EVENTS,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Thinking, ToolCall
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
-from lowwater.values.parts import Thinking, ToolCall
-from lowwater.values.usage import Usage
 from tests.replay.request_lines import START, Fields, read, texts, usages, written
 from tests.replay.responses_of import asked, streamed_from
 

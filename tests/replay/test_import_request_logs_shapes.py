@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.importing.importing import recordings
-from lowwater.values.usage import Usage
 from tests.replay.request_lines import (
     BILLED,
     CHUNKS,

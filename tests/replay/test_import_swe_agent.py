@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.importing.swe_agent import SweAgent
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "swe-agent"
 FORMATS = (SweAgent(),)

@@ -3,9 +3,9 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.messages import ToolCall
+from lowwater.core.references import Kind
 from lowwater.replay.references import Because, Origin, Outcome, Recall, Use, recall_of
-from lowwater.values.parts import ToolCall
-from lowwater.values.references import Kind
 
 ORIGIN = Origin(number=1, turn=1, call=ToolCall(id="1", name="read", arguments="{}"), text="a_b")
 

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from lowwater.cli.replay import replay as command
+from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.replay.running.engine import LocalEngine
 from lowwater.replay.running.parquet import ParquetFolder
@@ -20,7 +21,6 @@ from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.run import replay
 from lowwater.replay.running.session import Options
 from lowwater.replay.running.told import told
-from lowwater.wire.formats import encode_messages
 from tests.generated import generate_session
 from tests.replay.replayed import recording
 

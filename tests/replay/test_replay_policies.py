@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.economics.rent import Meter, choose
+from lowwater.core.costs.rent import Meter, choose
 from lowwater.replay.course import Prune, Sheet, State, Summarise, Turn, after
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import POLICIES, cost, run

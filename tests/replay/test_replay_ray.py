@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import ray
 
+from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadInput, BadSetting, MalformedMessage
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.engine import AHEAD, LocalEngine
@@ -23,7 +24,6 @@ from lowwater.replay.running.report import Gathering
 from lowwater.replay.running.run import replay
 from lowwater.replay.running.session import Options, Task, replay_session
 from lowwater.replay.running.told import told
-from lowwater.wire.formats import encode_messages
 from tests.generated import generate_session
 from tests.replay.replayed import recording
 

@@ -3,12 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Message, Text
 from lowwater.errors import BadInput
+from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.replay.running.script import PAUSE, script_of
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
 
 
 def said(role, text, at=0.0, **more) -> RecordedMessage:

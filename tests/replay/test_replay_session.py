@@ -3,16 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.core.messages import Message
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
+from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
 from lowwater.replay.peers import DECLARED, PEERS
 from lowwater.replay.recorded import shown_window
 from lowwater.replay.running.arms import NEUTRAL, PESSIMISTIC, Arm
 from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.session import FULL, NAMES, Options, Task, replay_session
 from lowwater.replay.running.sheets import ASSUMED, SHEETS, model_named, other_beside, sheet_of
-from lowwater.values.message import Message
-from lowwater.values.recording import NativeCompaction, RecordedMessage, Recording
 from tests.replay.replayed import recording
 
 POLICIES = ("rent-or-buy", "never", "hermes-classic", "claude-code", "optimum")

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from lowwater.economics.tuning import tuning_of
+from lowwater.core.costs.tuning import tuning_of
 from lowwater.load.registry import load_registry
 from lowwater.replay.course import Act, Course, Sheet, Turn
 from lowwater.replay.optimum import optimum

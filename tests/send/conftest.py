@@ -9,12 +9,12 @@ from contextlib import suppress
 import httpx2
 import pytest
 
+from lowwater.core.formats.codec import decode_messages, encode_messages, list_field
+from lowwater.core.messages import Format, Message
+from lowwater.core.summary.request import Riding, SummaryRequest
 from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.testing.provider import Provider
-from lowwater.values.message import Format, Message
-from lowwater.values.summaries import Riding, SummaryRequest
-from lowwater.wire.formats import decode_messages, encode_messages, list_field
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=5, target_tokens=8_000)

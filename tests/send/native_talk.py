@@ -7,10 +7,10 @@ from typing import Any
 import anthropic
 
 from lowwater.send import ModelSummarizer
+from lowwater.settings import CompressionSettings, ModelSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen, Think
 from lowwater.testing.provider.answers import Answer
-from lowwater.values.settings import CompressionSettings, ModelSettings, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.request import PreparedRequest
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lowwater.core.messages import Format
 from lowwater.errors import BadSetting
 from lowwater.send.endpoint import endpoint_for, format_of
-from lowwater.values.message import Format
 
 
 @pytest.mark.parametrize(

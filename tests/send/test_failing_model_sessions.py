@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.summary import unframe
+from lowwater.core.events import Compaction
+from lowwater.core.summary.framing import unframe
 from lowwater.send import AsyncModelSummarizer, ModelSummarizer
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.legality import refusal_of
@@ -26,7 +27,6 @@ from lowwater.testing.provider import (
     Say,
     Seen,
 )
-from lowwater.values.events import Compaction
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

@@ -12,6 +12,8 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
+from lowwater.core.messages import Format
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
 from lowwater.send import AsyncModelSummarizer, ModelSummarizer
 from lowwater.send.http import MOST_BYTES
@@ -28,8 +30,6 @@ from lowwater.testing.provider import (
     Say,
     Think,
 )
-from lowwater.values.message import Format
-from lowwater.values.summaries import SummaryRequest, Written
 from tests.send.conftest import DRIP, MODELS, RudeServer, http, request_of
 
 KEY = "sk-very-secret-4711"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from lowwater.economics.bill import cost_of
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.formats.usage import decode_anthropic_report
+from lowwater.core.view import Summary
 from lowwater.load.registry import load_registry
 from lowwater.send import AsyncModelSummarizer
 from lowwater.testing.invariants import Protected, Watch, check_newest_user, check_nothing_lost, check_pairs
 from lowwater.testing.provider import CallTools, CutOff, Fail, Provider, Refuse, Say, Seen
 from lowwater.testing.provider.answers import Call
-from lowwater.values.view import Summary
-from lowwater.wire.anthropic.usage import decode_report
 from lowwater.wiring.library import Lowwater
 from tests.send.native_talk import (
     MODEL,
@@ -116,7 +116,7 @@ def test_its_call_is_billed_as_the_provider_reports_it_apart(talk: Talk) -> None
     event = talk.session.compress()
     assert event is not None
     usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [spent_by(talk)]}
-    (spent,) = decode_report(json.dumps(usage).encode()).others
+    (spent,) = decode_anthropic_report(json.dumps(usage).encode()).others
     assert spent.cache_read > 0.9 * spent.prompt
     model = load_registry().find(MODEL)
     assert event.cost == cost_of(spent, model, talk.clock.now())
@@ -154,8 +154,8 @@ def test_rent_or_buy_buys_it_and_says_so(provider: Provider) -> None:
 
 def test_what_it_stands_for_can_be_recalled(talk: Talk) -> None:
     talk.session.compress()
-    found = talk.session.recall("src/question_3/part_77.py")
-    assert any("src/question_3/part_77.py" in each.text for each in found)
+    found = talk.session.recall("src/lowwater/src/question_3/part_77.py")
+    assert any("src/lowwater/src/question_3/part_77.py" in each.text for each in found)
     first = talk.session.ledger.view.items[0]
     assert isinstance(first, Summary)
     assert first.sources[0].first == 1

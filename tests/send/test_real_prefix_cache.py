@@ -11,18 +11,16 @@ from typing import Any
 import httpx2
 import pytest
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, expected_usage
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, after_call, expected_usage
+from lowwater.core.cache.layout import Block, Layout
+from lowwater.core.formats.codec import decode_messages, decode_response
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import write_json
+from lowwater.core.summary.request import Riding, SummaryRequest, Written
 from lowwater.errors import SummaryFailed
 from lowwater.load.registry import load_registry
 from lowwater.send import ModelSummarizer
-from lowwater.values.layout import Block, Layout
-from lowwater.values.message import Format
-from lowwater.values.summaries import Riding, SummaryRequest, Written
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import decode_messages
-from lowwater.wire.reading import write_json
-from lowwater.wire.response import decode_response
 from lowwater.wiring.library import Lowwater
 
 pytestmark = pytest.mark.full
@@ -166,7 +164,7 @@ def test_an_elision_in_the_middle_loses_exactly_the_tokens_behind_it(
     llama: LlamaServer, format: Format, at: int
 ) -> None:
     edited = [*TALK]
-    edited[at] = {**TALK[at], "content": "[read · src/part.py · 400 chars elided · recall lw:2]"}
+    edited[at] = {**TALK[at], "content": "[read · src/lowwater/src/part.py · 400 chars elided · recall lw:2]"}
     system = {"role": "system", "content": SYSTEM}
     before, after = llama.tokens([system, *TALK]), llama.tokens([system, *edited])
     kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.messages import Format
+from lowwater.core.summary.request import Riding
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.riding import riding_body
 from lowwater.testing.provider import Provider, Say, Think
-from lowwater.values.message import Format
-from lowwater.values.summaries import Riding
-from lowwater.wire.response import decode_response
 from tests.send.conftest import (
     MODELS,
     beginning,

@@ -6,14 +6,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from lowwater.core.formats.codec import encode_messages, list_field
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import write_json
 from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.splice import spans_of
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Provider, Say, Seen
-from lowwater.values.message import Format
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.wire.formats import encode_messages, list_field
-from lowwater.wire.reading import write_json
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

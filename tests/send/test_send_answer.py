@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.api_calls import Usage
 from lowwater.errors import SummaryFailed
 from lowwater.send.answer import written_in
-from lowwater.values.usage import Usage
 
 
 def anthropic(*content: Any, stop: str = "end_turn", **others: Any) -> bytes:

@@ -6,14 +6,13 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.messages import Message, Text
+from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.send import AsyncModelSummarizer, ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.riding import riding_body
 from lowwater.send.shown import shown_body
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.summaries import Riding, SummaryRequest, Written
 from tests.send.conftest import MODELS, RudeServer, body_of, http, raws_of, request_of
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"

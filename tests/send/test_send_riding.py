@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.formats.codec import decode_messages, encode_messages, list_field
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import write_json
+from lowwater.core.summary.request import Riding
 from lowwater.errors import SummaryFailed
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.riding import riding_body
 from lowwater.send.splice import spans_of
 from lowwater.testing.provider import Call, CallTools, Provider, Say
-from lowwater.values.message import Format
-from lowwater.values.summaries import Riding
-from lowwater.wire.formats import decode_messages, encode_messages, list_field
-from lowwater.wire.reading import write_json
 from tests.send.conftest import (
     MODELS,
     beginning,

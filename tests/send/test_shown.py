@@ -5,15 +5,14 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact.summary.template import Section
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.messages import Format, Message, Text
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.template import Section
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import SummaryFailed
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.shown import MOST_BYTES, shown_body
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Text
-from lowwater.values.summaries import SummaryRequest
 from tests.send.conftest import request_of
 
 COUNT = CharacterTokenizer()

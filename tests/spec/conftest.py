@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from lowwater import Lowwater, Session
-from lowwater.compact.summary import critical_references
+from lowwater.core.events import Compaction
+from lowwater.core.messages import texts_of
+from lowwater.core.summary.critical import critical_references
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.view import Summary
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.views import Script
-from lowwater.values.events import Compaction
-from lowwater.values.message import texts_of
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.view import Summary
 
 Messages = list[dict[str, Any]]
 ASK = "Find out why target 7 is slow and fix it, but do not touch the tests."

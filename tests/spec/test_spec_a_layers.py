@@ -2,13 +2,13 @@
 
 import pytest
 
-from lowwater.decide.overrides import decide
-from lowwater.decide.threshold import should_compress
+from lowwater.core.decisions import Compact, Keep
+from lowwater.core.policies.at_threshold import should_compress
+from lowwater.core.policies.safety import decide
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, fail
 from lowwater.testing.situations import offer, situation
 from lowwater.testing.views import Script
-from lowwater.values.decision import Compact, Keep
-from lowwater.values.settings import CompressionSettings, Settings
 
 OFFERS = (offer("elide", 60_000), offer("summarize", 70_000))
 IN_THE_LOOP = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]

@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
+from lowwater.core.view import Summary
 from lowwater.errors import BadSetting
+from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
+from lowwater.settings.resolve import catalogue
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.testing.views import Script
-from lowwater.values.settings import CompressionSettings, Settings, ToolResultSettings, catalogue
-from lowwater.values.view import Summary
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.assemble.legal import STUB
-from lowwater.engine.note import NOTE
+from lowwater.core.legality import STUB
+from lowwater.core.turns.commit import NOTE
+from lowwater.core.view import Summary
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.view import Summary
 
 TERMINAL = {"name": "terminal", "input_schema": {"type": "object"}}
 

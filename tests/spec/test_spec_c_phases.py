@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.summary import transcript_for
-from lowwater.compact.summary.template import PROGRESS, Section
+from lowwater.core.messages import texts_of
+from lowwater.core.summary.template import PROGRESS, Section
+from lowwater.core.summary.transcript import transcript_for
+from lowwater.core.view import Edited, Summary
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer, WordTokenizer
 from lowwater.testing.views import Script
-from lowwater.values.message import texts_of
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.view import Edited, Summary
 
 SMALL = 24_000
 """A window that keeps the tests short: wall 18,000, threshold 17,100, tail 3,420."""
@@ -157,9 +157,11 @@ def test_c3_the_template_has_the_sections_of_the_spec_in_their_order() -> None:
 
 def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summaries) -> None:
     script = Script().system("Be brief.").user("Hello.").says("Hello yourself.")
-    script.user("Make src/auth/login.py accept passkeys. Do not change the schema.")
-    script.calls("read_file", {"path": "src/auth/login.py"}, "def login(): ...\n" * 60)
-    script.calls("edit", {"path": "src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited")
+    script.user("Make src/lowwater/src/auth/login.py accept passkeys. Do not change the schema.")
+    script.calls("read_file", {"path": "src/lowwater/src/auth/login.py"}, "def login(): ...\n" * 60)
+    script.calls(
+        "edit", {"path": "src/lowwater/src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited"
+    )
     script.calls(
         "terminal", {"command": "pytest tests/auth"}, "FAILED tests/auth/test_login.py::test_passkey"
     )
@@ -171,7 +173,7 @@ def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summari
     assert [heading for heading in order if heading in headings] == headings
     assert {"Goal", "Constraints & Preferences", "Progress", "Relevant Files"} <= set(headings)
     assert "Do not change the schema." in summary.message.text
-    assert "src/auth/login.py" in summary.message.text
+    assert "src/lowwater/src/auth/login.py" in summary.message.text
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("result", 3_000), ("argument", 400), ("text", 3_000)])

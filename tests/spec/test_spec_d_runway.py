@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.zones import find_zones
-from lowwater.decide.overrides import decide
+from lowwater.core.decisions import Compact
+from lowwater.core.mechanisms.zones import find_zones
+from lowwater.core.policies.safety import decide
+from lowwater.core.view import Edited
+from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.testing.situations import offer, situation
-from lowwater.values.decision import Compact
-from lowwater.values.settings import CompressionSettings, Settings, ToolResultSettings
-from lowwater.values.view import Edited
 
 NONE = Settings()
 PLAIN = ToolResultSettings(digest_ratio=0.0)

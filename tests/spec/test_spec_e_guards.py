@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from lowwater.decide.explain import explain
-from lowwater.decide.overrides import decide
+from lowwater.core.decisions import Compact, Decision
+from lowwater.core.policies.explanations import explain
+from lowwater.core.policies.safety import decide
 from lowwater.errors import BadInput
 from lowwater.load.settings import environment_source
+from lowwater.settings import LeafSettings, Settings
+from lowwater.settings.resolve import resolve
 from lowwater.testing.situations import NOON, offer, situation
 from lowwater.testing.views import Script
-from lowwater.values.decision import Compact, Decision
-from lowwater.values.settings import LeafSettings, Settings, resolve
 
 OFFERS = (offer("leaf", 17_600), offer("condense", 4_000))
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lowwater import simple_payback
+from lowwater.settings import LeafSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer
-from lowwater.values.settings import LeafSettings, Settings
 
 CHUNKS = Settings(leaf=LeafSettings(leaf_chunk_tokens=3_000, leaf_target_tokens=400))
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from lowwater import Session
+from lowwater.core.models.routers import ROUTERS
+from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script
-from lowwater.values.routers import ROUTERS
-from lowwater.values.settings import ModelSettings, Settings
 
 TOOLS = [{"name": "terminal", "input_schema": {"type": "object"}}]
 FIVE_MINUTES, AN_HOUR = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}

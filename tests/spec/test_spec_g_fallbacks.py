@@ -4,8 +4,8 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.errors import BadInput
+from lowwater.settings import FallbackProvider
 from lowwater.testing.fakes import ScriptedSummarizer
-from lowwater.values.settings import FallbackProvider
 
 SEED = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]
 

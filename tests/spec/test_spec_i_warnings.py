@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lowwater import UsageWarning
+from lowwater.settings import OutputSettings, Settings, WarningLevels
 from lowwater.testing.views import Script
-from lowwater.values.settings import OutputSettings, Settings, WarningLevels
 
 LEVELS = ["info", "notice", "warning", "critical"]
 

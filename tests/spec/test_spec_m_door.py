@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lowwater.settings import Settings, ToolResultSettings
 from lowwater.testing.views import Script
-from lowwater.values.settings import Settings, ToolResultSettings
 
 ERROR = "ValueError: no such step: deploy_to_moon"
 ROWS = [f"step {number} of module_{number}.build ran for {number * 7} ms" for number in range(1_400)]

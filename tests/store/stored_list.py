@@ -11,21 +11,30 @@ from typing import Any, Literal, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import fields
 
-from lowwater.compact import condense, dedupe, elide, images, native, propose, reasoning, shorten, summarize
-from lowwater.decide.policies import POLICIES
-from lowwater.decide.reasons import CODES
-from lowwater.decide.warnings import LEVELS
-from lowwater.engine import carried, intake, summaries
-from lowwater.engine.effects import FailureKind
+from lowwater.core.entries import Entry, Stand
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.mechanisms import (
+    condense,
+    dedupe,
+    elide,
+    images,
+    native,
+    reasoning,
+    registry,
+    summarize,
+    truncate,
+)
+from lowwater.core.messages import Message
+from lowwater.core.policies.reasons import CODES
+from lowwater.core.policies.registry import POLICIES
+from lowwater.core.policies.warnings import LEVELS
+from lowwater.core.stored import About
+from lowwater.core.stored_form import FORM
+from lowwater.core.summary.request import VerdictCode
+from lowwater.core.turns import arrival, state_storage, summaries
+from lowwater.core.turns.effects import FailureKind
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS
 from lowwater.store.packing import KeptEntry
-from lowwater.values.entries import Entry, Stand
-from lowwater.values.events import Event
-from lowwater.values.message import Message
-from lowwater.values.stored import About
-from lowwater.values.stored_form import FORM
-from lowwater.values.summaries import VerdictCode
-from lowwater.values.turn_record import TurnRecord
 
 PLACE = Path(__file__).with_name("stored.txt")
 
@@ -36,7 +45,7 @@ ROOTS: dict[str, Any] = {
     "turn record": TurnRecord,
     "event": Event,
     "about": About,
-    "state": carried._Carried,
+    "state": state_storage._Carried,
     "exported entry": Entry,
 }
 """Whatever is encoded by itself, by what it is called here."""
@@ -48,11 +57,11 @@ WORDS: dict[str, tuple[str, ...]] = {
             elide.NAME,
             reasoning.NAME,
             images.NAME,
-            shorten.NAME,
-            shorten.SQUEEZE,
+            truncate.NAME,
+            truncate.SQUEEZE,
             summarize.NAME,
         ),
-        *(condense.LEAF, condense.CONDENSE, native.NAME, native.AS_TEXT, propose.EVERYTHING, intake.REPEAT),
+        *(condense.LEAF, condense.CONDENSE, native.NAME, native.AS_TEXT, registry.EVERYTHING, arrival.REPEAT),
     ),
     "reason codes": CODES,
     "verdict codes": get_args(VerdictCode),

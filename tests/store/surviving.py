@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lowwater.values.entries import Appended, Compacted, Summarized
-from lowwater.values.stored import Account, Stored
+from lowwater.core.entries import Appended, Compacted, Summarized
+from lowwater.core.stored import Account, Stored
 from lowwater.wiring.stores import open_store
 
 WRITER = Path(__file__).with_name("writer.py")

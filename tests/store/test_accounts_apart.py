@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from lowwater import Lowwater
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import as_message
 from lowwater.errors import UnusableStore
-from lowwater.testing.playing import as_message
-from lowwater.values.usage import Usage
 
 LINES = "\n".join(f"src/part_{line}.py: value_{line} = {line * 31}" for line in range(250))
 

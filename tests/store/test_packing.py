@@ -3,6 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.entries import Appended, Checkpointed, Entry
+from lowwater.core.events import TurnRecord
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, Wire
 from lowwater.errors import BadInput
 from lowwater.store.packing import (
     keys_in,
@@ -16,12 +21,6 @@ from lowwater.store.packing import (
 )
 from lowwater.testing.store_contract.samples import compaction, skip, turn
 from lowwater.testing.strategies import ledger_entries, transcripts
-from lowwater.values.entries import Appended, Checkpointed, Entry
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import Text
-from lowwater.values.turn_record import TurnRecord
-from lowwater.wire.formats import decode_messages, encode_messages
 
 
 def there_and_back(entry: Entry) -> Entry:

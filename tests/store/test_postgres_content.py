@@ -6,6 +6,8 @@ import psycopg
 import pytest
 from hypothesis import given, settings
 
+from lowwater.core.ledger import Ledger
+from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
 from lowwater.store.indexing import as_it_is
 from lowwater.store.postgres.deleting import delete
@@ -15,8 +17,6 @@ from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 from lowwater.testing.store_contract.samples import compaction, skip, turn
 from lowwater.testing.strategies import ledger_entries
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import About, Append
 
 TABLES = ("sessions", "appends", "entries", "messages", "contents", "search", "turns", "compaction_events")
 

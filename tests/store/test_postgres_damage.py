@@ -1,11 +1,11 @@
 import psycopg
 import pytest
 
+from lowwater.core.stored import Append
 from lowwater.errors import DamagedStore, UnusableStore
 from lowwater.store.postgres.store import PostgresStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import skip, turn
-from lowwater.values.stored import Append
 
 IN_ENTRIES = {
     "entry cut short": "UPDATE entries SET body = substr(body, 1, 20) WHERE version = 2",

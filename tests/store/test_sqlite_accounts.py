@@ -1,10 +1,10 @@
 import sqlite3
 from pathlib import Path
 
+from lowwater.core.events import TurnRecord
+from lowwater.core.stored import Append
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract.samples import compaction, skip, turn
-from lowwater.values.stored import Append
-from lowwater.values.turn_record import TurnRecord
 
 
 def rows(path: Path, query: str) -> list[tuple[object, ...]]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.stored import Append
 from lowwater.errors import DamagedStore, StaleLedger
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, turn
-from lowwater.values.stored import Append
 
 DAMAGES = {
     "entry cut short": "UPDATE entries SET body = substr(body, 1, 20) WHERE version = 2",

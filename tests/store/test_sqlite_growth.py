@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from lowwater.core.entries import Appended, Opened
+from lowwater.core.stored import Append
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 from lowwater.testing.store_contract.samples import compaction, summarized
-from lowwater.values.entries import Appended, Opened
-from lowwater.values.stored import Append
 
 
 def in_steps(path: Path, use: Callable[[SqliteStore], object]) -> int:

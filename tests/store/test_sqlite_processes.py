@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.core.entries import Checkpointed
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add
-from lowwater.values.entries import Checkpointed
 from tests.store.surviving import shared_by_processes, spin, start, survives_kills
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.core.entries import Appended, Opened
+from lowwater.core.messages import Message
+from lowwater.core.stored import About, Append, Trail
 from lowwater.errors import BadInput, DamagedStore, UnusableStore
 from lowwater.store.sqlite.salvaging import TOMBSTONE, SalvagedSession, examine, salvage
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, summarized, turn
-from lowwater.values.entries import Appended, Opened
-from lowwater.values.message import Message
-from lowwater.values.stored import About, Append
-from lowwater.values.trails import Trail
 from tests.cli.kept_sessions import sessions, told
 
 SESSIONS, MESSAGES = 4, 60

@@ -11,19 +11,19 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from lowwater import Lowwater, open_store
+from lowwater.core.entries import Rewound
+from lowwater.core.events import TurnRecord
+from lowwater.core.stored import Append
+from lowwater.core.stored_form import FORM, all_stored, names_in, stored_as, stored_names
 from lowwater.errors import NewerSchema, UnknownForm
 from lowwater.store.sealing import seal, unseal
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.store_contract import said
-from lowwater.values.entries import Rewound
-from lowwater.values.stored import Append
-from lowwater.values.stored_form import FORM, all_stored, names_in, stored_as, stored_names
-from lowwater.values.turn_record import TurnRecord
 from tests.store.stored_list import PLACE, stored_classes, stored_list
 
 
 def test_what_is_stored_is_what_the_list_says() -> None:
-    """If this fails, stores that exist could not be read: see `values/stored_form.py` before writing the list again."""
+    """If this fails, stores that exist could not be read: see `core/stored_form.py` before writing the list again."""
     assert stored_list() == PLACE.read_text()
 
 

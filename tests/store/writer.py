@@ -2,13 +2,12 @@
 
 import sys
 
+from lowwater.core.decisions import Reason
+from lowwater.core.entries import Compacted, Numbers, Summarized
+from lowwater.core.events import Compaction, TurnRecord
+from lowwater.core.stored import Append
 from lowwater.errors import StaleLedger
 from lowwater.testing.store_contract import said
-from lowwater.values.decision import Reason
-from lowwater.values.entries import Compacted, Numbers, Summarized
-from lowwater.values.events import Compaction
-from lowwater.values.stored import Append
-from lowwater.values.turn_record import TurnRecord
 from lowwater.wiring.stores import open_store
 
 

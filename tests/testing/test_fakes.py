@@ -3,9 +3,13 @@ import threading
 
 import pytest
 
-from lowwater.compact.summary import validate
+from lowwater.core.decisions import Reason
+from lowwater.core.events import Skip
+from lowwater.core.messages import Message, Text
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.validation import validate
 from lowwater.errors import BadSetting, SummaryFailed
-from lowwater.ports import Clock, Summarizer, Tokenizer
+from lowwater.protocols import Clock, Summarizer, Tokenizer
 from lowwater.testing.fakes import (
     Act,
     AsyncScriptedSummarizer,
@@ -22,11 +26,6 @@ from lowwater.testing.fakes import (
     speak_another_language,
     write,
 )
-from lowwater.values.decision import Reason
-from lowwater.values.events import Skip
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.summaries import SummaryRequest
 
 
 def test_the_clock_stands_still_until_it_is_advanced() -> None:
@@ -65,7 +64,7 @@ def test_the_fakes_fit_their_ports() -> None:
 
 
 REQUEST = SummaryRequest(
-    messages=(Message(role="user", parts=(Text(text="Fix src/app.py."),)),), max_tokens=50
+    messages=(Message(role="user", parts=(Text(text="Fix src/lowwater/src/app.py."),)),), max_tokens=50
 )
 
 
@@ -89,7 +88,10 @@ def test_a_scripted_summarizer_follows_its_script_and_repeats_the_end() -> None:
     ids=["refuse", "cut off", "lie", "other language", "grow"],
 )
 def test_every_bad_act_is_bad_for_the_reason_it_says(act: Act, code: str) -> None:
-    text = "Fix src/app.py, src/db.py and tests/test_app.py; do not touch setup.cfg. " * 40
+    text = (
+        "Fix src/lowwater/src/app.py, src/lowwater/src/db.py and tests/test_app.py; do not touch setup.cfg. "
+        * 40
+    )
     asked = SummaryRequest(messages=(Message(role="user", parts=(Text(text=text),)),), max_tokens=50)
     replaced = WordTokenizer().count(text)
     assert validate(act(asked), asked, WordTokenizer(), replaced).because.code == code

@@ -2,21 +2,10 @@
 
 import pytest
 
+from lowwater.core.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Stand, Summarized
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult, Wire
 from lowwater.testing.invariants import Protected, Watch, check_compaction, check_pairs, check_prefix
-from lowwater.values.entries import (
-    Altered,
-    Appended,
-    Compacted,
-    Edit,
-    Kept,
-    Numbers,
-    Opened,
-    Stand,
-    Summarized,
-)
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
 
 LOOSE = Protected(first=1, last=1)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lowwater.values.canonical import canonical_json
+from lowwater.core.strict_json import canonical_json
 
 NUMBERS = st.one_of(
     st.integers(min_value=-(10**40), max_value=10**40).map(str),

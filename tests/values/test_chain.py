@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.values.chain import Chain
+from lowwater.core.sequences import Chain
 
 
 @given(st.lists(st.lists(st.integers(), max_size=5), max_size=20), st.data())

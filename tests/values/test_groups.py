@@ -3,11 +3,10 @@
 import pytest
 from hypothesis import given
 
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.groups import groups, legal_cuts, turns, unpaired
+from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
 from lowwater.testing.strategies import transcripts
-from lowwater.values.groups import groups, legal_cuts, turns, unpaired
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.wire.formats import decode_messages
 
 
 def say(role: str, text: str = "x") -> Message:

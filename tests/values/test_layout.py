@@ -1,6 +1,6 @@
 """A request as blocks: positions, and keys that stand for whole prefixes."""
 
-from lowwater.values.layout import Block, Layout, chained
+from lowwater.core.cache.layout import Block, Layout, chained
 
 
 def test_positions_add_up():

@@ -4,9 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from lowwater.errors import IllegalEntry
-from lowwater.testing.strategies import ledger_entries
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Altered,
     Appended,
     Checkpointed,
@@ -21,10 +19,11 @@ from lowwater.values.entries import (
     Rewound,
     Summarized,
 )
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Image, Text, ToolCall, ToolResult
-from lowwater.values.view import Edited, Original, Summary
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import AnyPart, Image, Message, Text, ToolCall, ToolResult
+from lowwater.core.view import Edited, Original, Summary
+from lowwater.errors import IllegalEntry
+from lowwater.testing.strategies import ledger_entries
 
 
 def said(text: str, role: str = "user") -> Message:
@@ -192,7 +191,7 @@ def test_entries_survive_storage(entries: list[Entry]) -> None:
 
 
 def test_a_call_and_its_result_survive_storage_with_their_wire_form() -> None:
-    from lowwater.wire.formats import decode_messages
+    from lowwater.core.formats.codec import decode_messages
 
     [message] = decode_messages([b'{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","x":1,'
                                  b'"function":{"name":"f","arguments":"{}"}}]}'])  # fmt: skip

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.values.limits import Limits, derive_limits
-from lowwater.values.settings import CompressionSettings
+from lowwater.core.limits import Limits, derive_limits
+from lowwater.settings import CompressionSettings
 
 DEFAULT = CompressionSettings()
 

@@ -2,14 +2,13 @@
 
 from hypothesis import given
 
+from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Rewound, Summarized
+from lowwater.core.ledger import Ledger, Numbered
+from lowwater.core.ledger_loading import reopen
+from lowwater.core.messages import Message, Text
+from lowwater.core.sequences import Distant
+from lowwater.core.stored import Landmark, Outline
 from lowwater.testing.strategies import ledgers
-from lowwater.values.distant import Distant
-from lowwater.values.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Rewound, Summarized
-from lowwater.values.ledger import Ledger, Numbered
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.reopening import reopen
-from lowwater.values.stored import Landmark, Outline
 
 
 def outline_of(ledger: Ledger) -> Outline:

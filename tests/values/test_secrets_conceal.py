@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.values.secrets import conceal
-from lowwater.values.secrets.keys import FAMILIES
-from lowwater.values.secrets.names import STEMS
+from lowwater.core.secrets.detection import FAMILIES, STEMS
+from lowwater.core.secrets.redaction import conceal
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
 FRAGMENTS = (

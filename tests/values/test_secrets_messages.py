@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.messages import (
+    Document,
+    Format,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from lowwater.core.secrets.redaction import conceal_json, conceal_message
 from lowwater.testing.strategies import message_values
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.secrets import conceal_message
-from lowwater.values.secrets.messages import conceal_json
-from lowwater.wire.formats import decode_messages, encode_messages
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
 PASSWORD = "hunter2!x"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.values.secrets import conceal
-from lowwater.values.secrets.conceal import secrets_in
+from lowwater.core.secrets.redaction import conceal, secrets_in
 from tests.values.planted_secrets import Planted, planted
 
 SEEDS = range(20)

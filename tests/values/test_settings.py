@@ -6,21 +6,15 @@ import pytest
 from msgspec import inspect
 
 from lowwater.errors import BadSetting
-from lowwater.values.settings import (
+from lowwater.settings import (
     CompressionSettings,
     FallbackProvider,
     OutputSettings,
-    Resolved,
-    Setting,
     Settings,
-    Source,
     ToolResultSettings,
     WarningLevels,
-    catalogue,
-    resolve,
-    sections,
-    settings_in,
 )
+from lowwater.settings.resolve import Resolved, Setting, Source, catalogue, resolve, sections, settings_in
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 NUMBERS = [

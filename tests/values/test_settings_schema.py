@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from lowwater.errors import BadSetting
-from lowwater.values.settings import Setting, Settings, Source, catalogue, resolve, sections, settings_schema
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Setting, Source, catalogue, resolve, sections
+from lowwater.settings.schema import settings_schema
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 VALIDATOR = Draft202012Validator(settings_schema())

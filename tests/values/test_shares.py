@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.values.shares import least_reaching, share_of
+from lowwater.core.limits import least_reaching, share_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from math import inf, nan
 
 import pytest
 
+from lowwater.core.decisions import effective_size
 from lowwater.testing.situations import offer, situation
-from lowwater.values.situation import effective_size
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lowwater.values.parts import ToolCall
-from lowwater.values.preset import Preset
-from lowwater.values.tools import bare_name, class_of, classify, path_of, subject_of
+from lowwater.core.messages import ToolCall
+from lowwater.core.proposals import Preset
+from lowwater.core.tools import bare_name, class_of, classify, path_of, subject_of
 
 
 @pytest.mark.parametrize(

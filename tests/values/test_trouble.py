@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.values.trouble import ERRORS, ERRORS_AND_FRAMES, Signs, signed_lines
+from lowwater.core.references import ERRORS, ERRORS_AND_FRAMES, Signs, signed_lines
 
 SIGNS = [
     "ValueError: no",

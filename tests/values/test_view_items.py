@@ -2,14 +2,12 @@
 
 from hypothesis import given
 
+from lowwater.core.entries import Compacted, Edit, Kept, Numbers, apply_edits, merge_edits
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, ToolResult
+from lowwater.core.view import Edited, Item, Original, Summary, folded, items_shown, parts_of, stands_of
 from lowwater.testing.strategies import ledgers
 from lowwater.testing.views import Script
-from lowwater.values.edits import apply_edits, merge_edits
-from lowwater.values.entries import Compacted, Edit, Kept, Numbers
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolResult
-from lowwater.values.view import Edited, Item, Original, Summary, folded, items_shown, parts_of, stands_of
 
 
 @given(ledgers())

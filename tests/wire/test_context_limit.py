@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from lowwater.core.formats.refusals import context_length_in, is_overflow
+from lowwater.core.formats.streams import stream_for
 from lowwater.testing.provider import Provider
-from lowwater.wire.context_limit import context_length_in, is_overflow
-from lowwater.wire.streams import stream_for
 from tests.replay.responses_of import asked, streamed_from
 
 TOO_LONG = [

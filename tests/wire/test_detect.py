@@ -2,9 +2,9 @@
 
 import pytest
 
-from lowwater.values.message import Format
-from lowwater.wire.conversation import decode_conversation
-from lowwater.wire.formats import decode_request
+from lowwater.core.formats.codec import decode_request
+from lowwater.core.formats.files import decode_conversation
+from lowwater.core.messages import Format
 
 
 @pytest.mark.parametrize(

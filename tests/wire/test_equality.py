@@ -2,8 +2,8 @@
 
 import pytest
 
-from lowwater.values.message import Format
-from lowwater.wire.formats import decode_messages
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Format
 
 
 def same(a: bytes, b: bytes, format: Format) -> bool:

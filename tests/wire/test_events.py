@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.wire.events import EventReader, before_last_event
+from lowwater.core.formats.streams import EventReader, before_last_event
 
 ENDS = [b"\n", b"\r\n", b"\r"]
 

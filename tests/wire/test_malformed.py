@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.formats.codec import decode_messages, decode_request, raw_messages
+from lowwater.core.formats.files import decode_conversation, encode_conversation
+from lowwater.core.messages import Format
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat, UnreadableJson
-from lowwater.values.message import Format
-from lowwater.wire.conversation import decode_conversation, encode_conversation
-from lowwater.wire.formats import decode_messages, decode_request, raw_messages
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from lowwater.assemble.marks import Marks
+from lowwater.core.cache.marks import Marks
+from lowwater.core.formats import cache_marks as anthropic
+from lowwater.core.formats import cache_marks as chat
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Format
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script
-from lowwater.values.message import Format
-from lowwater.wire.anthropic import marks as anthropic
-from lowwater.wire.formats import decode_messages
-from lowwater.wire.openai_chat import marks as chat
 from lowwater.wiring.request import PreparedRequest
 
 FIVE_MINUTES = {"type": "ephemeral"}
@@ -95,20 +95,20 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"
 )
 def test_in_chat_a_message_that_ends_with_no_text_carries_no_mark(message: dict[str, Any]) -> None:
     raw = json(message)
-    assert not chat.carries_mark(raw)
-    assert chat.mark_message(raw) == raw
+    assert not chat.chat_carries_mark(raw)
+    assert chat.mark_chat_message(raw) == raw
 
 
 def test_in_chat_a_tool_message_carries_it_on_a_part_and_only_where_the_router_takes_it() -> None:
     raw = json({"role": "tool", "tool_call_id": "1", "content": "out"})
     part = {"type": "text", "text": "out", "cache_control": FIVE_MINUTES}
-    assert read(chat.mark_message(raw)) == {"role": "tool", "tool_call_id": "1", "content": [part]}
-    assert chat.mark_message(raw, on_tools=False) == raw
-    assert not chat.carries_mark(raw, on_tools=False)
+    assert read(chat.mark_chat_message(raw)) == {"role": "tool", "tool_call_id": "1", "content": [part]}
+    assert chat.mark_chat_message(raw, on_tools=False) == raw
+    assert not chat.chat_carries_mark(raw, on_tools=False)
 
 
 def test_f_in_chat_text_becomes_a_block_that_carries_it() -> None:
-    marked = read(chat.mark_message(json({"role": "user", "content": "hi"}), "1h"))
+    marked = read(chat.mark_chat_message(json({"role": "user", "content": "hi"}), "1h"))
     assert marked["content"] == [{"type": "text", "text": "hi", "cache_control": AN_HOUR}]
 
 

@@ -6,10 +6,16 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from lowwater.core.formats.cache_marks import (
+    break_message,
+    carries_break,
+    carries_mark,
+    count_blocks,
+    mark_tools,
+    unbreak_message,
+)
+from lowwater.core.formats.codec import decode_messages
 from lowwater.testing.strategies import transcripts
-from lowwater.wire.anthropic.marks import carries_mark, count_blocks, mark_tools
-from lowwater.wire.formats import decode_messages
-from lowwater.wire.openai_chat.marks import break_message, carries_break, unbreak_message
 
 EXPLICIT = {"mode": "explicit"}
 TEXT = {"type": "text", "text": "hi"}

@@ -2,13 +2,11 @@
 
 import json
 
-from lowwater.values.entries import Compacted, Numbers, Summarized
-from lowwater.values.native_block import block_in, message_with, read_block, said_in
-from lowwater.values.parts import Opaque, Text
-from lowwater.values.view import Summary, stands_of
-from lowwater.wire.concealing import conceal_session
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.session_file import WholeSession
+from lowwater.core.entries import Compacted, Numbers, Summarized
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.formats.files import WholeSession, conceal_session
+from lowwater.core.messages import Opaque, Text, block_in, message_with, read_block, said_in
+from lowwater.core.view import Summary, stands_of
 
 BLOCK = b'{"type":"compaction","content":"Two files were read.",  "signature":"c2ln"}'
 KEY = f"ghp_{'A1b2' * 9}"

@@ -8,12 +8,11 @@ from anthropic.types.beta import BetaMessage
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from lowwater.economics.bill import cost_of, cost_of_all
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.costs.prices import cost_of, cost_of_all
+from lowwater.core.formats.codec import decode_response, encode_messages
+from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Prices
 from lowwater.errors import BadInput
-from lowwater.values.model import CacheRules, Cliff, Marks, Model, Prices
-from lowwater.values.usage import Usage, together
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.response import decode_response
 
 CACHE = CacheRules(matching=Marks(max_marks=4))
 LOW = Prices(input=3_000_000, cache_read=300_000, cache_write=3_750_000, output=15_000_000)

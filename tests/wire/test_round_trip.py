@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from lowwater.testing.strategies import transcripts
-from lowwater.values.message import Format
-from lowwater.values.parts import Opaque, Text, Thinking, ToolCall, ToolResult
-from lowwater.wire.formats import (
+from lowwater.core.formats.codec import (
     decode_messages,
     decode_request,
     encode_messages,
     encode_request,
     messages_in,
 )
+from lowwater.core.messages import Format, Opaque, Text, Thinking, ToolCall, ToolResult
+from lowwater.testing.strategies import transcripts
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
 

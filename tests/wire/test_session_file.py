@@ -4,10 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from lowwater.errors import BadInput
-from lowwater.testing.store_contract.samples import compaction, said, skip, turn
-from lowwater.testing.strategies.ledger import ledger_entries
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Altered,
     Appended,
     Compacted,
@@ -18,11 +15,18 @@ from lowwater.values.entries import (
     PreambleChanged,
     Summarized,
 )
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import Text
-from lowwater.values.stored import About
-from lowwater.wire.concealing import conceal_session
-from lowwater.wire.session_file import WholeSession, is_session_file, read_session, session_lines
+from lowwater.core.formats.files import (
+    WholeSession,
+    conceal_session,
+    is_session_file,
+    read_session,
+    session_lines,
+)
+from lowwater.core.messages import Message, Text, Wire
+from lowwater.core.stored import About
+from lowwater.errors import BadInput
+from lowwater.testing.store_contract.samples import compaction, said, skip, turn
+from lowwater.testing.strategies.ledger import ledger_entries
 
 SECRET = "sk-ant-api03-Qm9vR2x1ZVphcDdYeTJLd1AzTnQ4VnM1Y0RmSGpM"
 OPENED = Opened(at=0.0, model="m", vocabulary="words")

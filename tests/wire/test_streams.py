@@ -11,6 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.streams import CUT_OFF, AnswerStream, answer_in_stream, stream_for
+from lowwater.core.messages import Format
 from lowwater.testing.provider import (
     Answer,
     Call,
@@ -22,10 +26,6 @@ from lowwater.testing.provider import (
     Say,
     Think,
 )
-from lowwater.values.message import Format
-from lowwater.values.usage import Usage
-from lowwater.wire.response import decode_response
-from lowwater.wire.streams import CUT_OFF, AnswerStream, answer_in_stream, stream_for
 
 ASKED: list[Any] = [{"role": "user", "content": "Was gibt es Neues? 你好 🌊"}]
 CALLS = CallTools((Call("bash", {"command": "ls 🌊", "n": [1, 2.5]}), Call("look")), "Zwei auf einmal: äöü.")

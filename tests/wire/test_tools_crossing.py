@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lowwater.values.message import Format
-from lowwater.wire.anthropic.thinking import thinking_for
-from lowwater.wire.context_limit import context_length_in
-from lowwater.wire.tools import tools_as
+from lowwater.core.formats.anthropic import thinking_for
+from lowwater.core.formats.convert import tools_as
+from lowwater.core.formats.refusals import context_length_in
+from lowwater.core.messages import Format
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 CLAUDE = {"name": "read", "description": "Reads a file.", "input_schema": SCHEMA}

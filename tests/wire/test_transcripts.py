@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.values.message import Format
-from lowwater.wire.conversation import decode_conversation, encode_conversation
-from lowwater.wire.formats import decode_messages, encode_messages
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.formats.files import decode_conversation, encode_conversation
+from lowwater.core.messages import Format
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="no recorded sessions beside the project")

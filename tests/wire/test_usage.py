@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.formats.usage import decode_anthropic_usage as anthropic
+from lowwater.core.formats.usage import decode_openai_usage as chat
 from lowwater.errors import BadInput
-from lowwater.values.usage import Usage, together
-from lowwater.wire.anthropic.usage import decode_usage as anthropic
-from lowwater.wire.openai_chat.usage import decode_usage as chat
 
 DECODERS = [pytest.param(anthropic, id="anthropic"), pytest.param(chat, id="openai_chat")]
 

@@ -5,9 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.usage import decode_report
-from lowwater.wire.usage import Report
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import Report, decode_anthropic_report
 
 
 def raw(**fields: object) -> bytes:
@@ -103,7 +102,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
     ],
 )
 def test_anthropic_report(body, report):
-    assert decode_report(body) == replace(report, cache_told=b"cache_" in body)
+    assert decode_anthropic_report(body) == replace(report, cache_told=b"cache_" in body)
 
 
 @pytest.mark.parametrize(
@@ -118,5 +117,5 @@ def test_anthropic_report(body, report):
     ],
 )
 def test_only_the_standard_tier_has_the_list_price(fields, standard):
-    report = decode_report(raw(input_tokens=1, **fields))
+    report = decode_anthropic_report(raw(input_tokens=1, **fields))
     assert (report.list_price, report.usage) == (standard, Usage(uncached=1))

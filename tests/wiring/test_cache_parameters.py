@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.formats.codec import as_message
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import as_message
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

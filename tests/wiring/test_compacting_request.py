@@ -4,19 +4,17 @@ import json
 
 from msgspec.structs import replace
 
-from lowwater.decide.policies import policy_named
-from lowwater.engine.caching import answered, calling
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route, State
+from lowwater.core.api_calls import Response
+from lowwater.core.entries import Appended, PreambleChanged
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text
+from lowwater.core.policies.registry import policy_named
+from lowwater.core.turns.cache import answered, calling
+from lowwater.core.turns.state import Route, Setup, State
 from lowwater.load.registry import load_registry
+from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
-from lowwater.values.entries import Appended, PreambleChanged
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
-from lowwater.values.response import Response
-from lowwater.values.settings import ModelSettings, Settings
 from lowwater.wiring.counting import calibration_for
 from lowwater.wiring.last_sent import compacting
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lowwater.core.formats.refusals import is_image_refusal
 from lowwater.integrations.turn import learns
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.wire.context_limit import is_image_refusal
 from lowwater.wiring.library import Lowwater
 
 MODEL = "claude-sonnet-4-5"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
+from lowwater.core.decisions import Keep
 from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
-from lowwater.ports import Sink
+from lowwater.protocols import Sink
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, write
-from lowwater.values.decision import Keep
-from lowwater.values.settings import OutputSettings, Settings
 from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lowwater import Lowwater
+from lowwater.core.stored import About
 from lowwater.store.memory import MemoryStore
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.values.stored import About
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.session import Session
 

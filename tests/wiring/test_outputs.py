@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from lowwater.values.settings import catalogue, settings_schema
+from lowwater.settings.resolve import catalogue
+from lowwater.settings.schema import settings_schema
 
 MODEL = "claude-haiku-4-5"
 PROGRAM = """

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.summary import extract
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.api_calls import Usage
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput
+from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

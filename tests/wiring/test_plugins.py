@@ -14,9 +14,9 @@ from lowwater.cli.app import app
 from lowwater.errors import BadSetting
 from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options
+from lowwater.settings import CompressionSettings
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.values.settings import CompressionSettings
 from lowwater.wiring import plugins
 from lowwater.wiring.summarizers import installed_writer
 from tests.wiring.installing import PATH, add_example, add_package, look_again, put_on_path, take_off_path
@@ -241,9 +241,9 @@ def test_ours_cannot_be_replaced(site: Path, tmp_path: Path) -> None:
 
 
 BROKEN = """
-from lowwater.compact.mechanism import Mechanism
-from lowwater.decide.policies import Policy
-from lowwater.values.preset import Preset
+from lowwater.core.mechanisms.registry import Mechanism
+from lowwater.core.policies.registry import Policy
+from lowwater.core.proposals import Preset
 
 def fail(*args, **kwargs):
     raise ValueError("the user's secret words")
@@ -259,8 +259,8 @@ LOSING = Mechanism(name="losing", propose=fail, apply=fail, loses=7)
     ("options", "says"),
     [
         ({"policy": "gone"}, "the policy gone of broken-one cannot be loaded (ModuleNotFoundError: No module named 'nowhere')"),
-        ({"policy": "number"}, "the policy number of broken-one is a int and not a lowwater.decide.policies.Policy"),
-        ({"mechanisms": ["number"]}, "the mechanism number of broken-one is a int and not a lowwater.compact.mechanism.Mechanism"),
+        ({"policy": "number"}, "the policy number of broken-one is a int and not a lowwater.core.policies.registry.Policy"),
+        ({"mechanisms": ["number"]}, "the mechanism number of broken-one is a int and not a lowwater.core.mechanisms.registry.Mechanism"),
         ({"mechanisms": ["losing"]}, "the mechanism losing of broken-one says that it loses 7, which is no share from 0 to 1"),
         ({"mechanisms": ["failin"]}, "no installed package adds a mechanism failin; did you mean failing?"),
         ({"store": "number:here"}, "the store number of broken-one is a int, and cannot be called to open a store"),

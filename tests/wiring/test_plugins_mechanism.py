@@ -11,24 +11,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lowwater import Lowwater
-from lowwater.compact.making import Making, edit
-from lowwater.compact.mechanism import Mechanism, applied, offers_of, places_of
-from lowwater.compact.offer import offer
-from lowwater.compact.propose import Asked, propose, survey
-from lowwater.compact.zones import Zones
+from lowwater.core.decisions import Compact
+from lowwater.core.entries import Appended, Compacted, Edit
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.groups import unpaired
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms.editing import Making, edit, offer
+from lowwater.core.mechanisms.registry import Asked, Mechanism, applied, offers_of, places_of, propose, survey
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.view import Edited, Item, parts_of, stands_of
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, asked, lines, making, size
-from lowwater.values.decision import Compact
-from lowwater.values.entries import Appended, Compacted, Edit
-from lowwater.values.groups import unpaired
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.values.proposal import Proposal, Target
-from lowwater.values.view import Edited, Item, parts_of, stands_of
-from lowwater.wire.formats import decode_messages, encode_messages
 from lowwater.wiring.plugins import mechanisms_of
 from tests.wiring.installing import PATH, add_example, add_package, look_again, put_on_path
 from tests.wiring.test_plugins import writes

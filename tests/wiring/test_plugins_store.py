@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lowwater import open_store
+from lowwater.core.stored import About
 from lowwater.errors import DamagedStore, UnusableStore
 from lowwater.testing.store_contract import CHECKS, CONCEALING_CHECKS, LASTING_CHECKS, add, said, texts
-from lowwater.values.stored import About
 from tests.store.surviving import shared_by_processes, survives_kills
 from tests.wiring.installing import PATH, add_example, look_again, put_on_path
 

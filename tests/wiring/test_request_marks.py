@@ -6,11 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from lowwater.assemble.marks import Marks
-from lowwater.assemble.seams import Seams
+from lowwater.core.cache.marks import Marks, Seams
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Format
 from lowwater.testing.views import Script
-from lowwater.values.message import Format
-from lowwater.wire.formats import decode_messages
 from lowwater.wiring.request import PreparedRequest
 
 SYSTEM = msgspec.json.encode("Be brief.")

@@ -10,8 +10,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.assemble.cache_key import cache_key_for
-from lowwater.assemble.seams import Seams, seams_of
+from lowwater.core.cache.marks import Seams, cache_key_for, seams_of
 from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen, Think

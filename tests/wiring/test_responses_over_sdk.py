@@ -8,14 +8,14 @@ from typing import Any
 import openai
 import pytest
 
-from lowwater.decide.policies import POLICIES
+from lowwater.core.entries import Rewound
+from lowwater.core.formats.streams import stream_for
+from lowwater.core.policies.registry import POLICIES
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
 from lowwater.testing.provider.responses_api.sealing import Sealing
-from lowwater.values.entries import Rewound
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.wire.streams import stream_for
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

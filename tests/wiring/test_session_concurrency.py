@@ -6,8 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
-from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

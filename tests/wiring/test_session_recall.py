@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lowwater.values.settings import CompressionSettings, Settings
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 

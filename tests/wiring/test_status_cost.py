@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lowwater.compact.summary import extract
+from lowwater.core.api_calls import Usage
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.testing.fakes import RecordingSink, ScriptedSummarizer, WordTokenizer, fail
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
 from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 

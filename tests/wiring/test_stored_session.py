@@ -13,22 +13,23 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from lowwater.compact.summary import extract
-from lowwater.economics.bill import cost_of
-from lowwater.engine.carried import LOCAL, pack, unpack
-from lowwater.engine.state import State
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.events import Compaction, Skip
+from lowwater.core.formats.codec import as_completion
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.turns.state import State
+from lowwater.core.turns.state_storage import LOCAL, pack, unpack
 from lowwater.errors import BadInput, DeletedSession, UnusableStore
 from lowwater.load.registry import load_registry
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Store
+from lowwater.protocols import Store
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
 from lowwater.testing.legality import refusal_of
-from lowwater.testing.playing import as_completion, exchanges
-from lowwater.values.events import Compaction, Skip
-from lowwater.values.settings import CompressionSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
+from lowwater.testing.playing import exchanges
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from tests.generated import generate_session

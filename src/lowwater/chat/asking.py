@@ -11,15 +11,15 @@ from msgspec import Struct
 from lowwater.chat.listening import Listening
 from lowwater.chat.ports import Show
 from lowwater.chat.speaking import STOPPED
+from lowwater.core.formats.anthropic import betas_of_body
+from lowwater.core.formats.refusals import context_length_in
+from lowwater.core.messages import Format
+from lowwater.core.secrets.redaction import conceal
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.send.endpoint import Endpoint, with_betas
 from lowwater.send.refusing import failure_of, is_too_long, is_worth_retrying
 from lowwater.send.waiting import asked_to_wait
-from lowwater.values.message import Format
-from lowwater.values.secrets import conceal
-from lowwater.wire.anthropic.betas import betas_of_body
-from lowwater.wire.context_limit import context_length_in
-from lowwater.wire.reading import read_json, write_json
 
 TRIES = 4
 _BACK_OFF = 1.0

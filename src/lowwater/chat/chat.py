@@ -17,10 +17,10 @@ from lowwater.chat.tools.shell import shell
 from lowwater.chat.tools.todo import todo
 from lowwater.chat.tools.tool import Tool
 from lowwater.chat.tools.toolbox import Toolbox
-from lowwater.decide.warnings import UsageWarning
+from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
-from lowwater.ports import Sink, Store
-from lowwater.values.settings import Settings
+from lowwater.protocols import Sink, Store
+from lowwater.settings import Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

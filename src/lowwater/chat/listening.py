@@ -2,12 +2,11 @@
 
 from lowwater.chat.ports import Show
 from lowwater.chat.speaking import text_in
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.streams import EventReader, stream_for
+from lowwater.core.messages import Format
+from lowwater.core.secrets.redaction import conceal
 from lowwater.errors import AnswerFailed, BadInput
-from lowwater.values.message import Format
-from lowwater.values.secrets import conceal
-from lowwater.wire.events import EventReader
-from lowwater.wire.response import decode_response
-from lowwater.wire.streams import stream_for
 
 _STREAM = "text/event-stream"
 

@@ -15,10 +15,10 @@ from lowwater.chat.speaking import Answered, results_in, text_answer
 from lowwater.chat.tools.tool import Outcome
 from lowwater.chat.tools.toolbox import Toolbox
 from lowwater.chat.unbroken import unbroken
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.messages import ToolCall
 from lowwater.errors import AnswerFailed, PromptTooLong
-from lowwater.values.parts import ToolCall
-from lowwater.values.usage import Usage
-from lowwater.wire.response import decode_response
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session
 

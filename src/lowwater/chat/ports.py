@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from lowwater.chat.tools.tool import Outcome
-from lowwater.values.message import Format
-from lowwater.values.parts import ToolCall
+from lowwater.core.messages import Format, ToolCall
 
 Show = Callable[[str], None]
 """Takes a piece of an answer's text as it comes."""

@@ -11,11 +11,11 @@ from msgspec import Struct
 import lowwater
 from lowwater.chat.ports import Upstream
 from lowwater.chat.scripted.upstream import ScriptedUpstream
+from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.summarizer import ModelSummarizer
-from lowwater.values.message import Format
 from lowwater.wiring.counting import calibration_for, counter_for
 
 if TYPE_CHECKING:

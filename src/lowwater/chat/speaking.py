@@ -6,11 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from lowwater.chat.tools.tool import Outcome
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Format, ToolCall
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.values.message import Format
-from lowwater.values.parts import ToolCall
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import read_json, write_json
 
 STOPPED = "stopped; what came of the answer is kept"
 """What an answer fails with that the user stopped."""

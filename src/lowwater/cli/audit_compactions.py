@@ -10,9 +10,9 @@ from lowwater.cli.audit_words import from_the_end, session_name
 from lowwater.cli.cadence_page import net
 from lowwater.cli.kept_words import amount, figure
 from lowwater.cli.model_words import short
+from lowwater.core.wording import counted
 from lowwater.replay.audit.audited import AuditedSession, Native
 from lowwater.replay.audit.report import Report
-from lowwater.values.counted import counted
 
 _LEAST = 12
 _OTHERS = 58

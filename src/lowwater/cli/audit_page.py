@@ -13,9 +13,9 @@ from lowwater.cli.audit_words import CAUSE_WORDS, SPENDING_WORDS, from_the_end
 from lowwater.cli.kept_words import amount, figure, on_one_line, printable, share
 from lowwater.cli.model_words import short
 from lowwater.cli.plots import Course, bar, draw_course
+from lowwater.core.wording import counted
 from lowwater.replay.audit.audited import Figures
 from lowwater.replay.audit.report import Line, Possible, Report, by_day, estimate_gaps
-from lowwater.values.counted import counted
 
 By = Literal["session", "model", "day"]
 

@@ -6,17 +6,17 @@ import time
 import msgspec
 from rich.console import Console
 
-from lowwater.account.figures import Figures
 from lowwater.cli.failing import say
 from lowwater.cli.kept_session import all_accounts, later_than
 from lowwater.cli.kept_words import amount
 from lowwater.cli.printing import page_width
 from lowwater.cli.status import total_of
 from lowwater.cli.status_lines import Line, line_of, lines_table
+from lowwater.core.accounts.figures import Figures
+from lowwater.core.stored import Account
+from lowwater.core.wording import counted
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
-from lowwater.values.counted import counted
-from lowwater.values.stored import Account
+from lowwater.protocols import Store
 
 
 def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from lowwater.cli.kept_words import ago, span
-from lowwater.values.model import Marks, Model, Uncached
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import TurnRecord
+from lowwater.core.models.model import Marks, Model, Uncached
 
 
 def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:

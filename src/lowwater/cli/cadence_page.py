@@ -3,8 +3,8 @@
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.cadence import Cadence
 from lowwater.cli.kept_words import amount, figure
+from lowwater.core.accounts.cadence import Cadence
 
 LABEL = 10
 """Columns of a label with what is between it and its value."""

@@ -25,11 +25,12 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import page_width
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.messages import Format
+from lowwater.core.wording import counted
 from lowwater.errors import LowwaterError, UnknownFormat
 from lowwater.observe.sinks import CallbackSink
-from lowwater.values.counted import counted
-from lowwater.values.message import Format
-from lowwater.values.settings import Resolved, Settings
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Resolved
 from lowwater.wiring.stores import FORGETFUL, VARIABLE, default_address, default_path
 
 _PACE = 0.008

@@ -14,9 +14,9 @@ from lowwater.chat.chat import Chat
 from lowwater.cli import chat_pages as pages
 from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.cli.model_words import dollars, short
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.values.counted import counted
 
 Page = Iterable[RenderableType]
 _COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from lowwater.cli.kept_words import amount, on_one_line
 from lowwater.cli.model_words import short
-from lowwater.values.counted import counted
-from lowwater.values.settings import WarningLevels
+from lowwater.core.wording import counted
+from lowwater.settings import WarningLevels
 from lowwater.wiring.status import Status
 
 _BAR = 16

@@ -7,10 +7,6 @@ from itertools import islice
 from rich.console import RenderableType
 from rich.text import Text
 
-from lowwater.account.cadence import cadence
-from lowwater.account.contents import contents
-from lowwater.account.difference import difference
-from lowwater.account.efficiency import efficiency
 from lowwater.cli import efficiency_page, status_page
 from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.difference_page import difference_lines
@@ -21,14 +17,17 @@ from lowwater.cli.printing import page_width
 from lowwater.cli.recall_page import Found, expansion_page, found_page
 from lowwater.cli.sessions.listing import rows_of
 from lowwater.cli.sessions.listing_table import narrow_table
-from lowwater.count.parts import count_parts
-from lowwater.count.preamble import count_preamble
-from lowwater.engine.recall.handles import names_messages, read_handle
-from lowwater.engine.recall.ranges import counted as counted_in
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.contents import contents
+from lowwater.core.accounts.difference import difference
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.recall.recalled import names_messages, read_handle
+from lowwater.core.recall.search import counted as counted_in
+from lowwater.core.tokens.counting import count_parts, count_preamble
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
-from lowwater.values.counted import counted
+from lowwater.protocols import Store
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.session import Session
 

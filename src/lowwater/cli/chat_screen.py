@@ -11,12 +11,12 @@ from lowwater.chat.tools.tool import Outcome
 from lowwater.cli.chat_wrapping import Wrapping
 from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.cli.printing import fitted_block, page_width
-from lowwater.decide.explain import sentence
-from lowwater.decide.warnings import UsageWarning
-from lowwater.values.counted import counted
-from lowwater.values.events import Compaction, Event
-from lowwater.values.parts import ToolCall
-from lowwater.values.tools import class_of, subject_of
+from lowwater.core.events import Compaction, Event
+from lowwater.core.messages import ToolCall
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.tools import class_of, subject_of
+from lowwater.core.wording import counted
 
 _WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
 _NOBODY = "not allowed: nobody can be asked here; --yes allows everything"

@@ -14,9 +14,9 @@ from lowwater.cli.kept_words import ago, moment, on_one_line
 from lowwater.cli.plots import bar
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.engine.rewinding import Checkpoint
+from lowwater.core.turns.rewind import Checkpoint
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.values.counted import counted
 from lowwater.wiring.session import Session
 
 

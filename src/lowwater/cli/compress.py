@@ -14,12 +14,12 @@ from rich.text import Text
 
 from lowwater.cli.conversations import ASSUMED_MODEL, OpenedFile, open_file, open_session
 from lowwater.cli.settings_flags import with_settings
-from lowwater.decide.explain import rejection
+from lowwater.core.events import Compaction
+from lowwater.core.formats.files import Conversation, encode_conversation
+from lowwater.core.policies.explanations import rejection
 from lowwater.errors import BadInput, UnreadableFile
-from lowwater.values.conversation import Conversation
-from lowwater.values.events import Compaction
-from lowwater.values.settings import Resolved, Settings
-from lowwater.wire.conversation import encode_conversation
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Resolved
 
 
 @with_settings

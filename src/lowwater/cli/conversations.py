@@ -7,16 +7,15 @@ from msgspec import Raw, Struct
 
 from lowwater.cli.audit_words import from_the_end
 from lowwater.cli.kept_words import on_one_line, printable
+from lowwater.core.formats.files import Conversation, decode_conversation
+from lowwater.core.messages import Format
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput, UnknownFormat
 from lowwater.load.files import read_file
+from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.importing.playable import is_empty
-from lowwater.values.conversation import Conversation
-from lowwater.values.counted import counted
-from lowwater.values.message import Format
-from lowwater.values.recording import BrokenLine, Recording
-from lowwater.values.settings import Settings
-from lowwater.wire.conversation import decode_conversation
+from lowwater.settings import Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import FORGETFUL

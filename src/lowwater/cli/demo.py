@@ -15,11 +15,11 @@ from rich.text import Text
 from lowwater.cli.demo_bill import print_hindsight
 from lowwater.cli.demo_play import Frame, Played, opened, play
 from lowwater.cli.printing import print_json
-from lowwater.decide.explain import sentence
-from lowwater.decide.money import money
-from lowwater.decide.warnings import UsageWarning
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.recall.recalled import Recalled
+from lowwater.core.wording import money
 from lowwater.load.demo_session import demo_session
-from lowwater.values.recalled import Recalled
 from lowwater.wiring.session import Session
 
 _BAR = 50

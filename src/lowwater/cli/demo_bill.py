@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.decide.money import money
-from lowwater.values.recording import Recording
+from lowwater.core.wording import money
+from lowwater.logs.recording import Recording
 
 _OURS, _LEAST = "rent-or-buy", "optimum"
 

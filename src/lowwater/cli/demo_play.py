@@ -7,16 +7,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.compact.summary import extract
-from lowwater.decide.warnings import UsageWarning
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_message
+from lowwater.core.messages import texts_of
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.load.demo_session import DemoSession
-from lowwater.ports import Tokenizer
-from lowwater.values.events import Compaction
-from lowwater.values.message import texts_of
-from lowwater.values.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
-from lowwater.wire.answers import as_message
+from lowwater.protocols import Tokenizer
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.wiring.clock import ManualClock
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.account.difference import Difference
-from lowwater.account.difference_words import words_of
 from lowwater.cli.kept_words import printable
+from lowwater.core.accounts.difference import Difference, words_of
 
 _KINDS = {
     "edited": "yellow",

@@ -6,19 +6,19 @@ from typing import Annotated
 
 import typer
 
-from lowwater.account.advice_words import sentence
-from lowwater.account.cadence import cadence
-from lowwater.account.efficiency import Efficiency
-from lowwater.account.efficiency import efficiency as efficiency_of
 from lowwater.cli.efficiency_page import page
 from lowwater.cli.kept_session import EMPTY, all_accounts, complete_session, find_session, later_than
 from lowwater.cli.kept_words import moment, read_since
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.accounts.advice import sentence
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.efficiency import Efficiency
+from lowwater.core.accounts.efficiency import efficiency as efficiency_of
+from lowwater.core.stored import Account
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
-from lowwater.values.stored import Account
+from lowwater.protocols import Store
 
 
 def efficiency(

@@ -5,18 +5,16 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.advice_words import sentence
-from lowwater.account.cadence import Cadence
-from lowwater.account.efficiency import Efficiency
-from lowwater.account.figures import Figures
-from lowwater.account.repayment import Repayment
-from lowwater.account.summarizing import Summarizing
 from lowwater.cli.cadence_page import cadence_table, net
 from lowwater.cli.efficiency_words import repaid_said
 from lowwater.cli.kept_words import amount, day, figure, on_one_line, share
 from lowwater.cli.model_words import short
 from lowwater.cli.plots import bar
-from lowwater.values.counted import counted
+from lowwater.core.accounts.advice import sentence
+from lowwater.core.accounts.cadence import Cadence
+from lowwater.core.accounts.efficiency import Efficiency
+from lowwater.core.accounts.figures import Figures, Repayment, Summarizing
+from lowwater.core.wording import counted
 
 _WIDE = 105
 _IN_ALL = "in all"

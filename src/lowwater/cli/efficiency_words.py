@@ -1,9 +1,8 @@
 """What compaction cost and saved, in sentences."""
 
-from lowwater.account.figures import Figures
-from lowwater.account.repayment import Repayment
 from lowwater.cli.kept_words import amount
-from lowwater.values.counted import counted
+from lowwater.core.accounts.figures import Figures, Repayment
+from lowwater.core.wording import counted
 
 
 def costs_said(of: Figures) -> str:

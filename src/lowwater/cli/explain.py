@@ -12,11 +12,12 @@ from rich.text import Text
 from lowwater.cli.conversations import ASSUMED_MODEL, open_file, open_session
 from lowwater.cli.printing import fitted_block
 from lowwater.cli.settings_flags import with_settings
-from lowwater.decide.explain import sentence
-from lowwater.decide.policies import POLICIES
-from lowwater.values.conversation import Conversation
-from lowwater.values.decision import Compact
-from lowwater.values.settings import Resolved, Settings
+from lowwater.core.decisions import Compact
+from lowwater.core.formats.files import Conversation
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.registry import POLICIES
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Resolved
 from lowwater.wiring.status import Status
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.contents import Contents, Share
+from lowwater.core.accounts.contents import Contents, Share
 
 _COLOURS = {
     "tools": "bright_black",

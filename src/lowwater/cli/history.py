@@ -9,20 +9,19 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.joining import joined
-from lowwater.account.payback import Payback, paybacks
-from lowwater.account.timeline import turns_before
 from lowwater.cli.cadence_page import grid
 from lowwater.cli.kept_session import find_session, newest_session
 from lowwater.cli.kept_words import ago, amount, moment, on_one_line, share
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.decide.explain import sentence
+from lowwater.core.accounts.cadence import joined, turns_before
+from lowwater.core.accounts.payback import Payback, paybacks
+from lowwater.core.events import Compaction
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.stored import Account, Listed
+from lowwater.core.wording import counted
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
-from lowwater.values.counted import counted
-from lowwater.values.events import Compaction
-from lowwater.values.stored import Account, Listed
+from lowwater.protocols import Store
 from lowwater.wiring.lineage import ENDED_BY_SPLIT
 
 _OVER = {

@@ -7,16 +7,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lowwater.account.contents import Contents, contents
 from lowwater.cli.conversations import OpenedFile, open_file
 from lowwater.cli.fill import draw
 from lowwater.cli.printing import fitted_block
-from lowwater.count.parts import count_parts
-from lowwater.count.preamble import count_preamble
+from lowwater.core.accounts.contents import Contents, contents
+from lowwater.core.formats.files import Conversation
+from lowwater.core.models.model import Model
+from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.load.registry import load_registry
-from lowwater.ports import Tokenizer
-from lowwater.values.conversation import Conversation
-from lowwater.values.model import Model
+from lowwater.protocols import Tokenizer
 from lowwater.wiring.counting import counter_for
 
 

@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from lowwater.account.timeline import turns_before
 from lowwater.cli.conversations import DEFAULT_MODEL
 from lowwater.cli.failing import say
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.store_flag import opened_store
+from lowwater.core.accounts.cadence import turns_before
+from lowwater.core.stored import Account, Listed
 from lowwater.errors import BadInput, DamagedStore, LowwaterError
-from lowwater.ports import Store
-from lowwater.values.settings import Settings
-from lowwater.values.stored import Account, Listed
+from lowwater.protocols import Store
+from lowwater.settings import Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.plugins import is_policy
 from lowwater.wiring.session import Session

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len, set_cell_size
 
-from lowwater.account.advice_words import dollars
+from lowwater.core.accounts.advice import dollars
 from lowwater.errors import BadInput
 
 UNKNOWN = "unknown"

@@ -10,7 +10,7 @@ from lowwater.cli.kept_session import find_session, open_kept
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadSetting
 from lowwater.gateway.options import OWN_TENANT, project_at, source_of
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.wiring.session import Session
 
 

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec import Struct
 
-from lowwater.values.model import CacheRules, Family, Model, Prices
-from lowwater.values.registry import How, Match, Registry
+from lowwater.core.models.model import CacheRules, Family, Model, Prices
+from lowwater.core.models.registry import How, Match, Registry
 
 _UNIT = 1_000_000
 

@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from lowwater.values.model import CacheRules, Cliff, Marks, Prices, Steps, Uncached, Units
-from lowwater.values.registry import Match
+from lowwater.core.models.model import CacheRules, Cliff, Marks, Prices, Steps, Uncached, Units
+from lowwater.core.models.registry import Match
 
 _UNIT = 1_000_000  # nano-dollars per 1,000 tokens in a dollar per million
 _UNITS_OF_TIME = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))

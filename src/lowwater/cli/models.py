@@ -25,10 +25,10 @@ from lowwater.cli.model_words import (
     short,
 )
 from lowwater.cli.printing import fitted_block
+from lowwater.core.models.model import CacheRules, Model
+from lowwater.core.models.registry import Match, Registry
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.values.model import CacheRules, Model
-from lowwater.values.registry import Match, Registry
 
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 

@@ -3,9 +3,8 @@
 import msgspec
 from msgspec import Struct
 
-from lowwater.economics.lifetimes_sold import Lifetimes
-from lowwater.economics.schedule import By, Shape
-from lowwater.economics.tuning import DEAD, Point, Tuning
+from lowwater.core.cache.lifetimes import Lifetimes
+from lowwater.core.costs.tuning import DEAD, By, Point, Shape, Tuning
 
 _NANO = 1_000_000_000
 

@@ -12,8 +12,8 @@ from lowwater.cli import preset_words
 from lowwater.cli.model_words import short
 from lowwater.cli.preset_json import Row
 from lowwater.cli.preset_words import Figure
-from lowwater.economics.tuning import Tuning
-from lowwater.values.registry import Registry
+from lowwater.core.costs.tuning import Tuning
+from lowwater.core.models.registry import Registry
 
 _COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
 _LEGEND = (

@@ -6,11 +6,11 @@ from math import floor, log10
 from msgspec import Struct
 
 from lowwater.cli.model_words import duration
-from lowwater.decide.money import money
-from lowwater.economics.tuning import DEAD, Tuning
-from lowwater.values.limits import derive_limits
-from lowwater.values.market import Currency
-from lowwater.values.settings import CompressionSettings
+from lowwater.core.costs.tuning import DEAD, Tuning
+from lowwater.core.decisions import Currency
+from lowwater.core.limits import derive_limits
+from lowwater.core.wording import money
+from lowwater.settings import CompressionSettings
 
 _NEVER = "never"
 _NANO = 1_000_000_000

@@ -11,12 +11,12 @@ from lowwater.cli.preset_json import Row, presets_json
 from lowwater.cli.preset_page import page, table
 from lowwater.cli.printing import fitted_block
 from lowwater.cli.tiers import current
-from lowwater.economics.tuning import limits_of, tuning_of
+from lowwater.core.costs.tuning import limits_of, tuning_of
+from lowwater.core.models.model import Model
+from lowwater.core.models.registry import Registry
 from lowwater.errors import BadInput
 from lowwater.load.prices import noon
 from lowwater.load.registry import load_registry
-from lowwater.values.model import Model
-from lowwater.values.registry import Registry
 
 _GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
 _LEAST_SHARE = 5

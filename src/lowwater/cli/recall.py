@@ -13,14 +13,13 @@ from lowwater.cli.kept_session import complete_session, find_session, open_kept
 from lowwater.cli.printing import command_line, page_width, print_command, print_json, print_page
 from lowwater.cli.recall_page import Found, expansion_page, expansion_said, found_page, found_said
 from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.engine.recall import recall as recall_from
-from lowwater.engine.recall.finding import widening
-from lowwater.engine.recall.handles import names_messages, read_handle
-from lowwater.engine.recall.ranges import counted
+from lowwater.core.ledger import Ledger
+from lowwater.core.recall.recalled import names_messages, read_handle
+from lowwater.core.recall.search import counted, widening
+from lowwater.core.recall.search import recall as recall_from
+from lowwater.core.stored import Hit
 from lowwater.errors import BadInput, DamagedStore
-from lowwater.ports import Store
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import Hit
+from lowwater.protocols import Store
 from lowwater.wiring.session import Session
 
 _LIMIT = 5

@@ -7,10 +7,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from lowwater.cli.kept_words import fitted, on_one_line, printable
-from lowwater.engine.recall import Child, Expansion, Recalled, Told
-from lowwater.engine.recall.handles import names_messages
-from lowwater.engine.recall.matching import first_line, words_in
-from lowwater.values.counted import counted
+from lowwater.core.recall.recalled import Child, Expansion, Recalled, Told, names_messages
+from lowwater.core.recall.search import first_line, words_in
+from lowwater.core.wording import counted
 
 _INDENT = (0, 0, 0, 4)
 _WHO = 26

@@ -18,8 +18,8 @@ from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, started, upstream_in, written
 from lowwater.gateway.options import OWN_TENANT, Options, new_capability, project_at
-from lowwater.ports import Store
-from lowwater.values.settings import Resolved
+from lowwater.protocols import Store
+from lowwater.settings.resolve import Resolved
 
 
 @with_settings

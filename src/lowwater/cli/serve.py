@@ -16,7 +16,7 @@ from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadSetting
 from lowwater.gateway.options import ANTHROPIC, OPENAI, Options, is_loopback
-from lowwater.values.settings import Resolved
+from lowwater.settings.resolve import Resolved
 
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
 

@@ -12,7 +12,7 @@ from msgspec import inspect as types
 from lowwater.cli.failing import say
 from lowwater.cli.written import written
 from lowwater.load.settings import load_settings
-from lowwater.values.settings import Setting, catalogue
+from lowwater.settings.resolve import Setting, catalogue
 from lowwater.wiring.plugins import policy_names
 
 TAKES = "settings"

@@ -5,11 +5,6 @@ from typing import Annotated
 
 import typer
 
-from lowwater.account.advice_words import sentence
-from lowwater.account.cadence import cadence
-from lowwater.account.efficiency import compactions, efficiency
-from lowwater.account.figures import Figures, Gathered, figures
-from lowwater.account.payback import paybacks
 from lowwater.cli.kept_session import (
     EMPTY,
     all_accounts,
@@ -23,12 +18,18 @@ from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.status_lines import line_of, lines_table
 from lowwater.cli.status_page import Looked, page
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.accounts.advice import sentence
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.efficiency import compactions, efficiency
+from lowwater.core.accounts.figures import Figures, Gathered, figures
+from lowwater.core.accounts.payback import paybacks
+from lowwater.core.models.registry import Registry
+from lowwater.core.stored import Account
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.ports import Store
-from lowwater.values.registry import Registry
-from lowwater.values.settings import Resolved, Settings
-from lowwater.values.stored import Account
+from lowwater.protocols import Store
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Resolved
 
 
 @with_settings

@@ -8,12 +8,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.figures import Figures
 from lowwater.cli.kept_words import ago, amount, figure, on_one_line
 from lowwater.cli.model_words import short
 from lowwater.cli.sessions.costs import costs_of
 from lowwater.cli.tables import unclipped
-from lowwater.values.stored import Account
+from lowwater.core.accounts.figures import Figures
+from lowwater.core.stored import Account
 
 _TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
 _TITLE = 40

@@ -6,19 +6,18 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.advice_words import sentence
-from lowwater.account.cadence import Cadence
-from lowwater.account.efficiency import Efficiency
-from lowwater.account.timeline import turns_before
 from lowwater.cli.cache_words import cache_state
 from lowwater.cli.cadence_page import LABEL, cadence_table, grid, net
 from lowwater.cli.efficiency_words import costs_said, payback_said
 from lowwater.cli.kept_words import ago, amount, on_one_line, share
 from lowwater.cli.plots import Course, draw_course
-from lowwater.values.counted import counted
-from lowwater.values.events import Compaction
-from lowwater.values.model import Model
-from lowwater.values.stored import Account
+from lowwater.core.accounts.advice import sentence
+from lowwater.core.accounts.cadence import Cadence, turns_before
+from lowwater.core.accounts.efficiency import Efficiency
+from lowwater.core.events import Compaction
+from lowwater.core.models.model import Model
+from lowwater.core.stored import Account
+from lowwater.core.wording import counted
 from lowwater.wiring.status import Status
 
 _SIDE_BY_SIDE = 112

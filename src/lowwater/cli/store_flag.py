@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lowwater.errors import BadInput
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.wiring import stores
 
 StoreAddress = Annotated[

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from lowwater.values.model import Model, Prices
-from lowwater.values.model_names import is_suffix
+from lowwater.core.models.model import Model, Prices
+from lowwater.core.models.names import is_suffix
 
 _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
 _STAGES = frozenset({"preview", "latest"})

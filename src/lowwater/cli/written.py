@@ -2,7 +2,7 @@
 
 from msgspec import Struct, structs
 
-from lowwater.values.settings.words import shown
+from lowwater.settings.fitting import shown
 
 
 def written(value: object) -> str:

@@ -13,7 +13,10 @@ from weakref import WeakValueDictionary
 import aiohttp
 from msgspec import Struct
 
-from lowwater.engine.recall.schemas import offers_recall
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.anthropic import betas_of_body
+from lowwater.core.formats.refusals import is_image_refusal, is_overflow
+from lowwater.core.recall.recalled import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.admission import (
     Admission,
@@ -51,10 +54,7 @@ from lowwater.gateway.tenants import tenant_of
 from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
 from lowwater.gateway.web_pages import Entered, enter, refuse_unless_opened, refuse_web_pages
-from lowwater.ports import Clock, Store
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.betas import betas_of_body
-from lowwater.wire.context_limit import is_image_refusal, is_overflow
+from lowwater.protocols import Clock, Store
 from lowwater.wiring.counting import checked_while_counting
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from msgspec import Raw, Struct
 
+from lowwater.core.formats.openai_responses import is_elsewhere
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput, UnreadableJson
 from lowwater.gateway.finding import GROUP
-from lowwater.values.message import Format
-from lowwater.wire.openai_responses.elsewhere import is_elsewhere
-from lowwater.wire.reading import read_fields, read_json, write_object
 
 FORMATS: MappingProxyType[str, Format] = MappingProxyType(
     {

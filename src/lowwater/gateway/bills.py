@@ -10,13 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_response
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.asked import Asked
 from lowwater.gateway.logs import where
 from lowwater.gateway.metrics import Metrics
 from lowwater.gateway.turns import Place, Turn, Turns
-from lowwater.values.usage import Usage
-from lowwater.wire.response import decode_response
 
 _log = logging.getLogger("lowwater.gateway")
 

@@ -8,6 +8,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.streams import CUT_OFF, EventReader
+from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import NO_STATUS, piece
@@ -17,11 +21,6 @@ from lowwater.gateway.recalling import MOST_ROUNDS, RecallCall, calls_in, extend
 from lowwater.gateway.refusals import Refused
 from lowwater.gateway.relaying import EVENTS, Watched, chunks_of, peeked, unfinished, while_listening
 from lowwater.gateway.upstream import Headers, returned
-from lowwater.values.message import Format
-from lowwater.values.usage import Usage
-from lowwater.wire.events import EventReader
-from lowwater.wire.response import decode_response
-from lowwater.wire.streams import CUT_OFF
 
 _log = logging.getLogger("lowwater.gateway")
 

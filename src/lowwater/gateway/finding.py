@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.ports import Trails
-from lowwater.values.trails import Followed, Trail
+from lowwater.core.stored import Followed, Trail
+from lowwater.protocols import Trails
 
 _LAST = 48
 """So many of a list's newest keys are asked for first; a list that was seen before is nearly always found by them."""

@@ -8,14 +8,14 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from lowwater.core.messages import Format
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import Options
 from lowwater.gateway.upstream import url_of
 from lowwater.load.registry import load_registry
-from lowwater.ports import AsyncSummarizer, Summarizer
+from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.send.summarizer import AsyncModelSummarizer
-from lowwater.values.message import Format
-from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.session import Session
 from lowwater.wiring.summarizers import installed_writer

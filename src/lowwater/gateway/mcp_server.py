@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from lowwater.engine.recall.schemas import EXPAND, SEARCH, anthropic_tools
+from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools
+from lowwater.core.stored import Listed
 from lowwater.errors import BadInput
-from lowwater.ports import Store
-from lowwater.values.stored import Listed
+from lowwater.protocols import Store
 from lowwater.wiring.session import Session
 
 NAME = "lowwater"

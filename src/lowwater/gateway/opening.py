@@ -3,8 +3,8 @@
 import aiohttp
 from msgspec import Struct
 
+from lowwater.core.messages import Format
 from lowwater.gateway.relaying import EVENTS, Watched, received
-from lowwater.values.message import Format
 
 
 class Opening(Struct, frozen=True, kw_only=True):

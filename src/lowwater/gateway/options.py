@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lowwater.errors import BadSetting
-from lowwater.values.settings import Settings
+from lowwater.settings import Settings
 
 ANTHROPIC = "https://api.anthropic.com"
 OPENAI = "https://api.openai.com"

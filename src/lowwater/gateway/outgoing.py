@@ -2,15 +2,14 @@
 
 from msgspec.structs import replace
 
-from lowwater.assemble.legal import begun_by_user
-from lowwater.assemble.marks import Marks
-from lowwater.assemble.seams import NOWHERE
-from lowwater.compact.native import sent_from
+from lowwater.core.cache.marks import NOWHERE, Marks
+from lowwater.core.formats.anthropic import thinking_for
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.legality import begun_by_user
+from lowwater.core.mechanisms.native import sent_from
+from lowwater.core.strict_json import write_array, write_object
 from lowwater.gateway.asked import Asked
 from lowwater.gateway.options import Marking
-from lowwater.wire.anthropic.thinking import thinking_for
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.reading import write_array, write_object
 from lowwater.wiring.marking import with_breakpoints, with_chat_marks, with_marks, with_marks_left
 from lowwater.wiring.request import PreparedRequest
 

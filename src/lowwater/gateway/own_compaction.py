@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from lowwater.values.message import Message
+from lowwater.core.messages import Message
 
 _ASKS = (
     re.compile(r"create a detailed summary of (the|our|this) conversation", re.IGNORECASE),  # Claude Code

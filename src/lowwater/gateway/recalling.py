@@ -7,12 +7,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.engine.recall.schemas import anthropic_tools, is_recall, offers_recall, openai_tools
+from lowwater.core.formats.convert import tools_as
+from lowwater.core.messages import Format
+from lowwater.core.recall.recalled import anthropic_tools, is_recall, offers_recall, openai_tools
+from lowwater.core.strict_json import read_plain, write_json, write_object
 from lowwater.gateway.asked import Asked
 from lowwater.send.splice import with_items
-from lowwater.values.message import Format
-from lowwater.wire.reading import read_plain, write_json, write_object
-from lowwater.wire.tools import tools_as
 
 MOST_ROUNDS = 6
 """How often a model may recall in a row before it has to answer with what it has."""

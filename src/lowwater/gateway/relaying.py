@@ -9,12 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 import aiohttp
 
+from lowwater.core.formats.streams import before_last_event, stream_for
+from lowwater.core.messages import Format
 from lowwater.gateway.answering import Answering
 from lowwater.gateway.exchange import Send, piece, start
 from lowwater.gateway.logs import where
-from lowwater.values.message import Format
-from lowwater.wire.events import before_last_event
-from lowwater.wire.streams import stream_for
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from weakref import ref
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from lowwater.ingest.likeness import likeness
-from lowwater.values.message import Format, Message
-from lowwater.wire.formats import decode_messages, messages_in
+from lowwater.core.formats.codec import decode_messages, messages_in
+from lowwater.core.messages import Format, Message
+from lowwater.core.reconcile import likeness
 
 _BESIDES = 1_000
 """Bytes that a decoded message takes beside its own, as measured with messages of one or two parts."""

@@ -8,16 +8,15 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.ledger import Ledger
+from lowwater.core.reconcile import branch_of, likeness, numbers_in, position_before
+from lowwater.core.stored import About
 from lowwater.gateway.finding import Finding, Match, Sought
 from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options, source_of
 from lowwater.gateway.remembering import chain_of
-from lowwater.ingest.likeness import likeness
-from lowwater.ingest.reconcile import branch_of, numbers_in, position_before
-from lowwater.ports import Clock, Sink, Store
-from lowwater.values.ledger import Ledger
-from lowwater.values.settings import Settings
-from lowwater.values.stored import About
+from lowwater.protocols import Clock, Sink, Store
+from lowwater.settings import Settings
 from lowwater.wiring.clock import SystemClock
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.lineage import new_name

@@ -8,9 +8,15 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.engine.intake import Incoming
-from lowwater.engine.recall import offers_recall
-from lowwater.engine.state import State
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.cache_marks import unmark_content
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.refusals import context_length_in, refuses_images
+from lowwater.core.messages import Message
+from lowwater.core.recall.recalled import offers_recall
+from lowwater.core.reconcile import likeness
+from lowwater.core.turns.arrival import Incoming
+from lowwater.core.turns.state import State
 from lowwater.errors import BadInput
 from lowwater.gateway.asked import Asked
 from lowwater.gateway.finding import Sought, beside, guise_of, named, unanswered
@@ -20,12 +26,6 @@ from lowwater.gateway.own_compaction import asks_for_summary, beside_question, l
 from lowwater.gateway.recalling import RecallCall, with_recall
 from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
 from lowwater.gateway.sessions import Sessions
-from lowwater.ingest.likeness import likeness
-from lowwater.values.message import Message
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.marks import unmark_content
-from lowwater.wire.context_limit import context_length_in, refuses_images
-from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.request import PreparedRequest
 from lowwater.wiring.session import Session

@@ -5,13 +5,12 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from lowwater.ingest.reconcile import branch_of
+from lowwater.core.entries import Edit
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, ToolCall
+from lowwater.core.reconcile import branch_of
+from lowwater.core.view import Edited, Summary, items_shown
 from lowwater.integrations.units import Unit
-from lowwater.values.entries import Edit
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolCall
-from lowwater.values.view import Edited, Summary, items_shown
 from lowwater.wiring.request import PreparedRequest
 
 S = TypeVar("S")

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.refusals import refuses_images
+from lowwater.core.messages import Format, Message
+from lowwater.core.strict_json import read_fields
 from lowwater.errors import BadInput
 from lowwater.integrations.shown import Sending, sending
 from lowwater.integrations.units import Unit, format_of, wire_of, wires_of
-from lowwater.values.message import Format, Message
-from lowwater.values.usage import Usage
-from lowwater.wire.context_limit import refuses_images
-from lowwater.wire.reading import read_fields
 from lowwater.wiring.session import Session
 
 S = TypeVar("S")

@@ -5,11 +5,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.messages import AnyPart, Format, Image, Message, Role, Text, Thinking, ToolCall
+from lowwater.core.strict_json import read_fields, write_json, write_object
 from lowwater.load.registry import load_registry
-from lowwater.values.message import Format, Message, Role
-from lowwater.values.parts import AnyPart, Image, Text, Thinking, ToolCall
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.reading import read_fields, write_json, write_object
 from lowwater.wiring.session import Session
 
 S = TypeVar("S")

@@ -7,14 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from lowwater.core.formats.anthropic import decode_message
+from lowwater.core.formats.codec import encode_messages
+from lowwater.core.formats.convert import tools_as
+from lowwater.core.messages import Format, Message, Role, Text
+from lowwater.core.strict_json import write_json, write_object
 from lowwater.errors import BadSetting
-from lowwater.values.message import Format, Message, Role
-from lowwater.values.parts import Text
-from lowwater.values.recording import RecordedMessage, Recording
-from lowwater.wire.anthropic.decode import decode_message
-from lowwater.wire.formats import encode_messages
-from lowwater.wire.reading import write_json, write_object
-from lowwater.wire.tools import tools_as
+from lowwater.logs.recording import RecordedMessage, Recording
 
 _FILE = "demo-session.jsonl.xz"
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from lowwater.values.model import Cliff, Family, Listing, Prices
-from lowwater.values.model_names import Spelling
+from lowwater.core.models.model import Cliff, Family, Listing, Prices
+from lowwater.core.models.names import Spelling
 
 if TYPE_CHECKING:  # importing the list takes a fifth of a second: only those who ask for a price pay it
     from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices

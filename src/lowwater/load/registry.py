@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from lowwater.core.models.model import CacheRules, Cliff, Count, Family, Model, Period, Prices
+from lowwater.core.models.names import one_spelling
+from lowwater.core.models.registry import Registry
 from lowwater.errors import UnreadableFile
 from lowwater.load.prices import find_listing, listing_of
-from lowwater.values.model import CacheRules, Cliff, Count, Family, Model, Period, Prices
-from lowwater.values.model_names import one_spelling
-from lowwater.values.registry import Registry
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,10 +9,18 @@ from msgspec import inspect
 from lowwater.errors import UnreadableFile
 from lowwater.load.files import read_file
 from lowwater.load.strict_yaml import read_value, read_yaml
-from lowwater.values.settings import Resolved, Setting, Source, catalogue, resolve, setting_named, settings_in
-from lowwater.values.settings.catalogue import PREFIX
-from lowwater.values.settings.resolve import Names
-from lowwater.values.settings.words import did_you_mean, shown
+from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.resolve import (
+    PREFIX,
+    Names,
+    Resolved,
+    Setting,
+    Source,
+    catalogue,
+    resolve,
+    setting_named,
+    settings_in,
+)
 
 FILE = "lowwater.yaml"
 OTHER_VARIABLES = frozenset(

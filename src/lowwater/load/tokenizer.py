@@ -4,9 +4,9 @@ import re
 from functools import cache
 from typing import Protocol, cast
 
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import NoVocabulary
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 
 _VOCABULARIES = {
     "o200k": "o200k_base",

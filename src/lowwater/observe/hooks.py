@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 
-from lowwater.ports import MemoryHook
+from lowwater.protocols import MemoryHook
 
 _log = logging.getLogger("lowwater")
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.values.events import Compaction, Event, Skip
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import Compaction, Event, Skip, TurnRecord
 
 Label = Literal["model", "mode", "reason"]
 

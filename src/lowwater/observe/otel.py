@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from lowwater.core.events import Compaction, Event, TurnRecord
+from lowwater.core.models.registry import Registry
 from lowwater.errors import BadSetting
 from lowwater.observe.measures import (
     MEASURES,
@@ -20,9 +22,6 @@ from lowwater.observe.measures import (
     measured_event,
     measured_turn,
 )
-from lowwater.values.events import Compaction, Event
-from lowwater.values.registry import Registry
-from lowwater.values.turn_record import TurnRecord
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from lowwater.core.events import Event, TurnRecord
 from lowwater.errors import BadSetting
 from lowwater.observe.measures import MEASURES, Labels, Measure, Measured, measured_event, measured_turn
-from lowwater.values.events import Event
-from lowwater.values.turn_record import TurnRecord
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Histogram

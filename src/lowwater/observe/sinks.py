@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from lowwater.ports import Sink
-from lowwater.values.events import Compaction, Event, Skip
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import Compaction, Event, Skip, TurnRecord
+from lowwater.protocols import Sink
 
 _log = logging.getLogger("lowwater")
 

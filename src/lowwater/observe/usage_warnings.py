@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from lowwater.decide.warnings import Level, UsageWarning
+from lowwater.core.policies.warnings import Level, UsageWarning
 
 _log = logging.getLogger("lowwater")
 _SEVERITY: dict[Level, int] = {

@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from lowwater.decide.leaf_guards import guard_leaf
+from lowwater.core.policies.guarded import guard_leaf
 from lowwater.replay.peers_view import Asking, Change, View, tokens_of
-from lowwater.values.settings import LeafSettings
+from lowwater.settings import LeafSettings
 
 _TAIL = 32
 """Turns of the fresh tail: 64 messages, an answer and its results each turn."""

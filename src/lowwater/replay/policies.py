@@ -5,11 +5,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lowwater.decide.leaf_guards import guard_leaf
+from lowwater.core.policies.guarded import guard_leaf
 from lowwater.replay.course import Act, Action, Course, Prune, Sheet, State, Summarise, after
 from lowwater.replay.renting import RentOrBuy
 from lowwater.replay.tally import Tally
-from lowwater.values.settings import LeafSettings
+from lowwater.settings import LeafSettings
 
 RUNWAY = 0.15
 EXPECTED = 30

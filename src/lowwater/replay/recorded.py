@@ -6,15 +6,13 @@ from math import log
 
 from msgspec import Struct
 
-from lowwater.compact.worth import chance_of_use
-from lowwater.count.framing import Framing
-from lowwater.count.message import count_message
-from lowwater.ports import Tokenizer
+from lowwater.core.mechanisms.reuse import chance_of_use
+from lowwater.core.messages import Message, ToolCall
+from lowwater.core.tokens.counting import Framing, count_message
+from lowwater.core.tools import ToolClass, class_of
+from lowwater.logs.recording import NativeCompaction, Recording
+from lowwater.protocols import Tokenizer
 from lowwater.replay.course import SHARE, Course, Turn, Use
-from lowwater.values.message import Message
-from lowwater.values.parts import ToolCall
-from lowwater.values.recording import NativeCompaction, Recording
-from lowwater.values.tools import ToolClass, class_of
 
 _WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
 _FIVE_CALLS = 5

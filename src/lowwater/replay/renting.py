@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
-from lowwater.economics.outlook import Outlook
-from lowwater.economics.rent import Meter, Offer, choose
+from lowwater.core.costs.rent import Meter, Offer, Outlook, choose
 from lowwater.replay.course import SHARE, Action, Prune, State, Summarise, after
 from lowwater.replay.tally import LOST_BY_ELISION, Integers, Tally, fade
 

@@ -2,14 +2,14 @@
 
 import re
 
+from lowwater.core.api_calls import Response
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.openai_responses import failed_in
+from lowwater.core.formats.streams import CUT_OFF, stream_for
+from lowwater.core.messages import Opaque
+from lowwater.core.summary.request import Written
 from lowwater.errors import BadInput, SummaryFailed
 from lowwater.send.refusing import failure_told
-from lowwater.values.parts import Opaque
-from lowwater.values.response import Response
-from lowwater.values.summaries import Written
-from lowwater.wire.openai_responses.failed import failed_in
-from lowwater.wire.response import decode_response
-from lowwater.wire.streams import CUT_OFF, stream_for
 
 _CALLS = frozenset({"tool_use", "tool_calls", "function_call", "pause_turn"})
 _DECLINES = frozenset({"refusal", "content_filter"})

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.messages import Format
 from lowwater.errors import BadSetting
-from lowwater.values.message import Format
 
 _HOMES: MappingProxyType[Format, str] = MappingProxyType(
     {

@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from lowwater.compact.summary.template import PROGRESS, Section
-from lowwater.values.message import Message
-from lowwater.values.summaries import SummaryRequest
+from lowwater.core.messages import Message
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.template import PROGRESS, Section
 
 _HINTS: MappingProxyType[Section, str] = MappingProxyType(
     {

@@ -5,18 +5,17 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from lowwater.core.api_calls import Response, together
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.messages import block_in, read_block
+from lowwater.core.strict_json import read_json, write_json
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import BadInput, SummaryFailed
 from lowwater.send.endpoint import Endpoint
 from lowwater.send.instruction import instruction_for_block
 from lowwater.send.limits import output_limit
 from lowwater.send.riding import forces_a_call, thinking_tokens
 from lowwater.send.splice import with_fields
-from lowwater.values.native_block import block_in, read_block
-from lowwater.values.response import Response
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import together
-from lowwater.wire.reading import read_json, write_json
-from lowwater.wire.response import decode_response
 
 MOST_INSTRUCTIONS = 16_384
 """Characters that the provider takes as instructions."""

@@ -4,9 +4,9 @@ import re
 from http import HTTPStatus
 from types import MappingProxyType
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.refusals import context_length_in
 from lowwater.errors import SummaryFailed
-from lowwater.values.usage import Usage
-from lowwater.wire.context_limit import context_length_in
 
 _ACCESS = frozenset({401, 402, 403, 407})
 _BUSY = frozenset({408, 425, 429})

@@ -5,16 +5,15 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.formats.codec import encode_messages, list_field
+from lowwater.core.messages import Message, Thinking
+from lowwater.core.strict_json import read_json, write_json
+from lowwater.core.summary.request import Riding, SummaryRequest
 from lowwater.errors import BadInput
 from lowwater.send.endpoint import Endpoint
 from lowwater.send.instruction import instruction_riding
 from lowwater.send.limits import THINKING, OutputLimit, output_limit
 from lowwater.send.splice import with_fields, with_items
-from lowwater.values.message import Message
-from lowwater.values.parts import Thinking
-from lowwater.values.summaries import Riding, SummaryRequest
-from lowwater.wire.formats import encode_messages, list_field
-from lowwater.wire.reading import read_json, write_json
 
 _FREE = frozenset({"auto", "none"})
 

@@ -2,15 +2,15 @@
 
 from msgspec import Struct
 
-from lowwater.compact.summary.privacy import concealed
-from lowwater.compact.summary.transcript import head_and_tail, transcript_for
+from lowwater.core.strict_json import write_json
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.safety import concealed
+from lowwater.core.summary.transcript import head_and_tail, transcript_for
 from lowwater.errors import SummaryFailed
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 from lowwater.send.endpoint import Endpoint
 from lowwater.send.instruction import instruction_with, role
 from lowwater.send.limits import output_limit
-from lowwater.values.summaries import SummaryRequest
-from lowwater.wire.reading import write_json
 
 MOST_BYTES = 2_000_000
 """What a transcript may be at most, however large the window is."""

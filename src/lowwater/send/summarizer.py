@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lowwater.count.estimate import CharacterTokenizer
+from lowwater.core.formats.anthropic import betas_of_body
+from lowwater.core.messages import Format
+from lowwater.core.secrets.redaction import conceal
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 from lowwater.send.answer import written_in
 from lowwater.send.endpoint import Endpoint, endpoint_for, with_betas
 from lowwater.send.exchange import Outcome, Step, exchange
 from lowwater.send.native import block_written_in, native_body
 from lowwater.send.riding import riding_body
 from lowwater.send.shown import shown_body
-from lowwater.values.message import Format
-from lowwater.values.secrets import conceal
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.wire.anthropic.betas import betas_of_body
 
 if TYPE_CHECKING:
     import httpx2

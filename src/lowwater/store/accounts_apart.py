@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from lowwater.values.stored import Append
+from lowwater.core.stored import Append
 
 _log = logging.getLogger("lowwater")
 

@@ -1,7 +1,6 @@
 """What a person can ask a database about turns and events in plain SQL: the same columns in every one, without contents."""
 
-from lowwater.values.events import Compaction, Event, Skip
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import Compaction, Event, Skip, TurnRecord
 
 Value = int | float | str | None
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from lowwater.core.entries import Compacted, ModelChanged, Opened
+from lowwater.core.stored import Append
 from lowwater.store.packing import Content
-from lowwater.values.entries import Compacted, ModelChanged, Opened
-from lowwater.values.stored import Append
 
 
 class Growth(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from unicodedata import normalize
 
-from lowwater.values.message import Message, texts_of
+from lowwater.core.messages import Message, texts_of
 
 Conceal = Callable[[str], str]
 """Takes secrets out of a text before its words are indexed."""

@@ -4,15 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.store.indexing import Conceal, as_it_is, folded_terms, phrases_in, words_of
 from lowwater.store.ranking import rank
 from lowwater.store.remembered import Remembered
 from lowwater.store.remembered_trails import RememberedTrails
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
-from lowwater.values.trails import Followed, Trail
 
 
 class MemoryStore:

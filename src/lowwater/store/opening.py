@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
+from lowwater.core.secrets.redaction import conceal as conceal_secrets
 from lowwater.errors import BadSetting
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.store.indexing import Conceal
 from lowwater.store.memory import MemoryStore
 from lowwater.store.postgres.opening import SCHEMES, open_postgres
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.values.secrets import conceal as conceal_secrets
 
 __all__ = ["SQLITE", "is_own", "open_store"]
 

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.errors import BadInput, IllegalEntry
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Altered,
     Appended,
     Checkpointed,
@@ -27,11 +26,11 @@ from lowwater.values.entries import (
     Summarized,
     TakenBack,
 )
-from lowwater.values.events import Event
-from lowwater.values.ledger import Numbered
-from lowwater.values.message import Message
-from lowwater.values.stored_form import stored_as
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Numbered
+from lowwater.core.messages import Message
+from lowwater.core.stored_form import stored_as
+from lowwater.errors import BadInput, IllegalEntry
 
 KEY_BYTES = 16
 

@@ -3,13 +3,12 @@
 from bisect import bisect_right
 from copy import copy
 
+from lowwater.core.entries import Appended, Entry, ModelChanged, Opened
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Account, Append, Landmark, Listed, Outline, Stored
 from lowwater.store.packing import kind_of, messages_in
 from lowwater.store.restoring import landmark
-from lowwater.values.entries import Appended, Entry, ModelChanged, Opened
-from lowwater.values.events import Event
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Account, Append, Landmark, Listed, Outline, Stored
-from lowwater.values.turn_record import TurnRecord
 
 
 class Remembered:

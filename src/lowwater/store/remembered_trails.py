@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lowwater.values.trails import Followed, Trail
+from lowwater.core.stored import Followed, Trail
 
 
 class RememberedTrails:

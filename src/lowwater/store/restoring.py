@@ -8,6 +8,11 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
+from lowwater.core.entries import Compacted, Entry, Stand
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Numbered
+from lowwater.core.messages import Message
+from lowwater.core.stored import Landmark, LandmarkKind
 from lowwater.errors import DamagedStore, UnknownForm
 from lowwater.store.packing import (
     Base,
@@ -22,12 +27,6 @@ from lowwater.store.packing import (
     unpack_record,
 )
 from lowwater.store.sealing import Broken, unseal
-from lowwater.values.entries import Compacted, Entry, Stand
-from lowwater.values.events import Event
-from lowwater.values.ledger import Numbered
-from lowwater.values.message import Message
-from lowwater.values.stored import Landmark, LandmarkKind
-from lowwater.values.turn_record import TurnRecord
 
 _log = logging.getLogger("lowwater")
 

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from lowwater.compact.summary import critical_references
+from lowwater.core.events import Compaction, Event, Skip
+from lowwater.core.messages import texts_of
+from lowwater.core.summary.critical import critical_references
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.values.events import Compaction, Event, Skip
-from lowwater.values.message import texts_of
-from lowwater.values.summaries import SummaryRequest, Written
 from lowwater.wiring.clock import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")

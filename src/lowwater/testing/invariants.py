@@ -10,12 +10,11 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from lowwater.values.entries import Compacted, Edit, PreambleChanged, Rewound, TakenBack
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Text, Thinking, ToolResult
-from lowwater.values.tools import classify
-from lowwater.values.view import Edited, Item, Summary, View
+from lowwater.core.entries import Compacted, Edit, PreambleChanged, Rewound, TakenBack
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolResult
+from lowwater.core.tools import classify
+from lowwater.core.view import Edited, Item, Summary, View
 
 NATIVE = "native"
 """The provider's own block stands first: the protected start goes into it, and nothing else may."""

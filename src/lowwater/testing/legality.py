@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lowwater.core.messages import Format
 from lowwater.testing.provider.anthropic.rules import rules as messages_rules
 from lowwater.testing.provider.anthropic.signatures import Signer
 from lowwater.testing.provider.openai.rules import rules as chat_rules
@@ -10,7 +11,6 @@ from lowwater.testing.provider.responses_api.memory import Memory
 from lowwater.testing.provider.responses_api.rules import rules as responses_rules
 from lowwater.testing.provider.responses_api.sealing import Sealing
 from lowwater.testing.provider.rule import Incoming, Refusal, Rule, first_refusal
-from lowwater.values.message import Format
 
 _HEADERS = {
     "x-api-key": "key",

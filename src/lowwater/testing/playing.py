@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lowwater.wire.answers import as_completion, as_message
+from lowwater.core.formats.codec import as_completion, as_message
 
 __all__ = ["Exchange", "as_completion", "as_message", "exchanges"]
 

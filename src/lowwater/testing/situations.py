@@ -5,12 +5,11 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.values.groups import Span
-from lowwater.values.limits import derive_limits
-from lowwater.values.market import Bargain, Currency, Market, Warm
-from lowwater.values.proposal import Proposal
-from lowwater.values.settings import CompressionSettings
-from lowwater.values.situation import Past, Situation
+from lowwater.core.decisions import Bargain, Currency, Market, Past, Situation, Warm
+from lowwater.core.groups import Span
+from lowwater.core.limits import derive_limits
+from lowwater.core.proposals import Proposal
+from lowwater.settings import CompressionSettings
 
 EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
 REPLACING = ("summarize", "leaf", "condense", "summarize_all")

@@ -6,20 +6,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lowwater.compact.making import Making
-from lowwater.compact.propose import Asked, propose
-from lowwater.count.message import count_message
+from lowwater.core.entries import Appended
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.ledger import Ledger
+from lowwater.core.limits import derive_limits
+from lowwater.core.mechanisms.editing import Making
+from lowwater.core.mechanisms.registry import Asked, propose
+from lowwater.core.messages import AnyPart, Format, Image, Message, Text, Thinking, ToolCall, ToolResult
+from lowwater.core.proposals import Preset, Proposal
+from lowwater.core.tokens.counting import count_message
+from lowwater.core.view import Item
+from lowwater.settings import CompressionSettings, LeafSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.values.entries import Appended
-from lowwater.values.ledger import Ledger
-from lowwater.values.limits import derive_limits
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import AnyPart, Image, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.preset import Preset
-from lowwater.values.proposal import Proposal
-from lowwater.values.settings import CompressionSettings, LeafSettings, Settings
-from lowwater.values.view import Item
-from lowwater.wire.formats import decode_messages, encode_messages
 
 PICTURE = Image(source="base64", data="iVBORw0KGgo" * 400, media_type="image/png")
 

@@ -6,13 +6,13 @@ from math import isfinite
 import msgspec
 from msgspec import Raw
 
+from lowwater.core.models.registry import NO_PRICE, Registry
+from lowwater.core.strict_json import write_json
 from lowwater.errors import BadInput, BadSetting
-from lowwater.ports import Clock
-from lowwater.values.registry import NO_PRICE, Registry
-from lowwater.values.settings import Settings
-from lowwater.values.settings.document import settings_in
-from lowwater.values.settings.words import did_you_mean, shown
-from lowwater.wire.reading import write_json
+from lowwater.protocols import Clock
+from lowwater.settings import Settings
+from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.resolve import settings_in
 
 _KINDS = {b'"': "text", b"[": "list", b"{": "mapping", b"n": "null"}
 

@@ -5,19 +5,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from lowwater.engine.effects import Steps
-from lowwater.engine.intake import Incoming
-from lowwater.engine.recall import offers_recall
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
-from lowwater.engine.turn import Prepared, prepare
+from lowwater.core.formats.codec import decode_messages, encode_messages, raw_messages, reread
+from lowwater.core.formats.detect import told_format
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Format, Message
+from lowwater.core.recall.recalled import offers_recall
+from lowwater.core.reconcile import says_the_same
+from lowwater.core.strict_json import read_plain
+from lowwater.core.turns.arrival import Incoming
+from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.state import Setup, State
+from lowwater.core.turns.turn import Prepared, prepare
 from lowwater.errors import BadInput, MalformedMessage
-from lowwater.ingest.likeness import says_the_same
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format, Message
-from lowwater.wire.detect import told_format
-from lowwater.wire.formats import decode_messages, encode_messages, raw_messages, reread
-from lowwater.wire.reading import read_plain
 from lowwater.wiring.arguments import require_count, require_json, require_objects
 
 

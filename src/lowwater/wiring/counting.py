@@ -6,14 +6,11 @@ from contextvars import ContextVar
 
 from msgspec.structs import replace
 
-from lowwater.count.calibrate import Calibration
-from lowwater.count.framing import Framing
-from lowwater.count.message import count_message
-from lowwater.count.preamble import count_preamble
-from lowwater.count.rules import rules_for
-from lowwater.engine.setup import Setup
+from lowwater.core.tokens.calibration import Calibration
+from lowwater.core.tokens.counting import Framing, count_message, count_preamble, rules_for
+from lowwater.core.turns.state import Setup
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 
 _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("lowwater_check", default=None)
 

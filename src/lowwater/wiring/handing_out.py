@@ -1,12 +1,10 @@
 """A session's state as the request that its user sends."""
 
-from lowwater.assemble.cache_key import cache_key_for
-from lowwater.assemble.seams import seams_of
-from lowwater.engine.caching import marks_of
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
-from lowwater.values.message import Message
-from lowwater.values.view import folded
+from lowwater.core.cache.marks import cache_key_for, seams_of
+from lowwater.core.messages import Message
+from lowwater.core.turns.cache import marks_of
+from lowwater.core.turns.state import Setup, State
+from lowwater.core.view import folded
 from lowwater.wiring.brought import Brought
 from lowwater.wiring.last_sent import thinking_as_set
 from lowwater.wiring.request import PreparedRequest

@@ -5,17 +5,16 @@ import logging
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.engine.carried import moved_on, pack, unpack
-from lowwater.engine.state import State
+from lowwater.core.entries import Entry
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Ledger, Numbered
+from lowwater.core.ledger_loading import reopen
+from lowwater.core.sequences import Distant
+from lowwater.core.stored import About, Append, Outline
+from lowwater.core.turns.state import State
+from lowwater.core.turns.state_storage import moved_on, pack, unpack
 from lowwater.errors import NewerSchema, StaleLedger, StoreFailed
-from lowwater.ports import Store
-from lowwater.values.distant import Distant
-from lowwater.values.entries import Entry
-from lowwater.values.events import Event
-from lowwater.values.ledger import Ledger, Numbered
-from lowwater.values.reopening import reopen
-from lowwater.values.stored import About, Append, Outline
-from lowwater.values.turn_record import TurnRecord
+from lowwater.protocols import Store
 
 _log = logging.getLogger("lowwater")
 

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
-from lowwater.engine.drive import Driver
-from lowwater.engine.effects import Outcome, Summarize
-from lowwater.engine.parking import Parking, is_parked, park, settle
-from lowwater.engine.setup import Setup
-from lowwater.values.ledger import Ledger
-from lowwater.values.summaries import Riding
+from lowwater.core.ledger import Ledger
+from lowwater.core.summary.request import Riding
+from lowwater.core.turns.effects import Outcome, Summarize
+from lowwater.core.turns.prefetch import Parking, is_parked, park, settle
+from lowwater.core.turns.state import Setup
+from lowwater.session.driver import Driver
 from lowwater.wiring.kept import Kept
 from lowwater.wiring.opening import setup_for
 from lowwater.wiring.outside import Outside

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from lowwater.engine.state import State
+from lowwater.core.stored import About
+from lowwater.core.turns.state import State
 from lowwater.errors import DeletedSession, StaleLedger
-from lowwater.values.stored import About
 from lowwater.wiring.home import Home, Known, Step
 from lowwater.wiring.lineage import child_of, continued_by, ended
 

@@ -5,18 +5,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.assemble.legal import mend
-from lowwater.assemble.seams import seams_of
-from lowwater.engine.caching import laid_out, marks_of, warmth_of
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
-from lowwater.values.entries import Rewound, TakenBack
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Format
-from lowwater.values.summaries import Riding
-from lowwater.values.view import Summary, folded
-from lowwater.wire.anthropic.betas import dropping
-from lowwater.wire.reading import write_json
+from lowwater.core.cache.marks import seams_of
+from lowwater.core.entries import Rewound, TakenBack
+from lowwater.core.formats.anthropic import dropping
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import write_json
+from lowwater.core.summary.request import Riding
+from lowwater.core.turns.cache import laid_out, marks_of, warmth_of
+from lowwater.core.turns.state import Setup, State
+from lowwater.core.view import Summary, folded
 from lowwater.wiring.request import PreparedRequest
 
 

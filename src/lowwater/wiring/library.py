@@ -5,17 +5,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lowwater.count.message import count_message
-from lowwater.count.preamble import count_preamble
-from lowwater.decide.warnings import UsageWarning
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.tokens.counting import count_message, count_preamble
+from lowwater.core.turns.state import Route, Setup
 from lowwater.errors import BadInput, BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
-from lowwater.ports import Clock, MemoryHook, Sink, Store
-from lowwater.values.settings import FallbackProvider, OutputSettings, Settings
-from lowwater.values.settings.words import shown
+from lowwater.protocols import Clock, MemoryHook, Sink, Store
+from lowwater.settings import FallbackProvider, OutputSettings, Settings
+from lowwater.settings.fitting import shown
 from lowwater.wiring.arguments import (
     CheckedClock,
     require_list,

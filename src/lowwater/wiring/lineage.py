@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from lowwater.values.stored import About, Listed
+from lowwater.core.stored import About, Listed
 from lowwater.wiring.home import Home
 
 ENDED_BY_SPLIT = "compression"

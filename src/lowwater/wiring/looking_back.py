@@ -4,16 +4,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lowwater.account.difference import Difference, difference
-from lowwater.assemble.legal import mend
-from lowwater.engine import rewinding
-from lowwater.engine.recall import Expansion, Recalled, RecallTools, Room, expand, recall, room_in
-from lowwater.engine.rewinding import Checkpoint, position_of
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import About, Hit
-from lowwater.values.view import View, fold, folded
+from lowwater.core.accounts.difference import Difference, difference
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend
+from lowwater.core.recall.expand import expand
+from lowwater.core.recall.recalled import Expansion, Recalled
+from lowwater.core.recall.search import Room, recall, room_in
+from lowwater.core.stored import About, Hit
+from lowwater.core.turns import rewind as rewinding
+from lowwater.core.turns.rewind import Checkpoint, position_of
+from lowwater.core.turns.state import Setup, State
+from lowwater.core.view import View, fold, folded
+from lowwater.session.recall_tools import RecallTools
 from lowwater.wiring.arguments import require_count, require_place, require_text
 from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step

@@ -4,23 +4,25 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.assemble.marks import Marks, place_marks
-from lowwater.assemble.seams import Seams
-from lowwater.wire.anthropic.marks import (
+from lowwater.core.cache.marks import Marks, Seams, place_marks
+from lowwater.core.formats.cache_marks import (
+    break_item,
+    break_message,
+    carries_break,
     carries_mark,
     count_blocks,
+    mark_chat_message,
     mark_content,
     mark_message,
     mark_tools,
+    unbreak_item,
+    unbreak_message,
     unmark_content,
     unmark_message,
 )
-from lowwater.wire.openai_chat.marks import break_message, carries_break, unbreak_message
-from lowwater.wire.openai_chat.marks import carries_mark as carries_chat_mark
-from lowwater.wire.openai_chat.marks import mark_message as mark_chat_message
-from lowwater.wire.openai_responses.marks import break_item, unbreak_item
-from lowwater.wire.openai_responses.marks import carries_break as carries_item_break
-from lowwater.wire.openai_responses.marks import count_blocks as count_item_blocks
+from lowwater.core.formats.cache_marks import chat_carries_mark as carries_chat_mark
+from lowwater.core.formats.cache_marks import count_responses_blocks as count_item_blocks
+from lowwater.core.formats.cache_marks import responses_carries_break as carries_item_break
 
 MOST_MARKS = 4
 """What Anthropic's API takes; at OpenAI the server's own mark is one of four."""

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lowwater.decide.explain import explain
-from lowwater.values.decision import Decision
-from lowwater.values.events import Compaction
-from lowwater.values.settings import FallbackProvider, Settings
+from lowwater.core.decisions import Decision
+from lowwater.core.events import Compaction
+from lowwater.core.policies.explanations import explain
+from lowwater.settings import FallbackProvider, Settings
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 from lowwater.wiring.stores import FORGETFUL

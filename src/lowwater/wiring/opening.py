@@ -2,11 +2,10 @@
 
 from msgspec.structs import replace
 
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route, State
+from lowwater.core.entries import Opened
+from lowwater.core.ledger import Ledger
+from lowwater.core.turns.state import Route, Setup, State
 from lowwater.load.tokenizer import tokenizer_for
-from lowwater.values.entries import Opened
-from lowwater.values.ledger import Ledger
 from lowwater.wiring.counting import calibration_for, counted_in
 from lowwater.wiring.home import Home
 from lowwater.wiring.outside import Outside

@@ -6,11 +6,11 @@ from typing import cast
 
 from msgspec import Struct
 
-from lowwater.decide.warnings import UsageWarning
-from lowwater.engine.asking import is_async
+from lowwater.core.models.registry import Registry
+from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import BadInput
-from lowwater.ports import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer
-from lowwater.values.registry import Registry
+from lowwater.protocols import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer
+from lowwater.session.driver import is_async
 from lowwater.wiring.arguments import doubts_about
 from lowwater.wiring.windows import Windows
 

@@ -10,13 +10,13 @@ from typing import Literal, TypeVar
 
 from msgspec.structs import replace
 
-from lowwater.compact.mechanism import Mechanism
-from lowwater.decide.explain import STEPS
-from lowwater.decide.policies import POLICIES, Policy, policy_named
+from lowwater.core.mechanisms.registry import Mechanism
+from lowwater.core.policies.explanations import STEPS
+from lowwater.core.policies.registry import POLICIES, Policy, policy_named
 from lowwater.errors import BadSetting, LowwaterError
-from lowwater.ports import AsyncSummarizer, Store, Summarizer
+from lowwater.protocols import AsyncSummarizer, Store, Summarizer
+from lowwater.settings.fitting import did_you_mean, shown
 from lowwater.store.indexing import Conceal
-from lowwater.values.settings.words import did_you_mean, shown
 
 Kind = Literal["policy", "mechanism", "store", "summarizer"]
 T = TypeVar("T")
@@ -59,7 +59,9 @@ def policy_of(name: str) -> Policy:
         hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
         raise BadSetting(f"there is no policy {shown(name)}{hint}")
     if not isinstance(found, Policy):
-        raise _unfit("policy", name, f"is a {type(found).__name__} and not a lowwater.decide.policies.Policy")
+        raise _unfit(
+            "policy", name, f"is a {type(found).__name__} and not a lowwater.core.policies.registry.Policy"
+        )
     return replace(found, name=name, decide=_named_if_it_fails("policy", name, found.decide))
 
 
@@ -81,7 +83,9 @@ def _mechanism(name: str) -> Mechanism:
         raise BadSetting(f"no installed package adds a mechanism {shown(name)}{_hint('mechanism', name)}")
     if not isinstance(found, Mechanism):
         raise _unfit(
-            "mechanism", name, f"is a {type(found).__name__} and not a lowwater.compact.mechanism.Mechanism"
+            "mechanism",
+            name,
+            f"is a {type(found).__name__} and not a lowwater.core.mechanisms.registry.Mechanism",
         )
     if not 0 <= found.loses <= 1:
         raise _unfit("mechanism", name, f"says that it loses {found.loses}, which is no share from 0 to 1")

@@ -5,15 +5,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from lowwater.engine.state import State
-from lowwater.engine.turn import Recorded
-from lowwater.ingest.likeness import says_the_same
+from lowwater.core.api_calls import Response, Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.reconcile import says_the_same
+from lowwater.core.strict_json import write_json
+from lowwater.core.turns.state import State
+from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import tell_turn
 from lowwater.observe.usage_warnings import tell_doubt
-from lowwater.values.response import Response
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import write_json
-from lowwater.wire.response import decode_response
 from lowwater.wiring.brought import refuse_unsendable
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept

@@ -6,20 +6,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lowwater.assemble.legal import begun_by_user
-from lowwater.assemble.marks import Marks
-from lowwater.assemble.seams import NOWHERE, Seams
-from lowwater.compact.native import sent_from
-from lowwater.values.decision import Decision
-from lowwater.values.message import Format, Message
-from lowwater.values.native_block import newest_block
-from lowwater.values.parts import Text
-from lowwater.values.view import fold
-from lowwater.wire.anthropic.betas import betas_for
-from lowwater.wire.anthropic.thinking import thinking_for
-from lowwater.wire.formats import encode_messages, reread
-from lowwater.wire.reading import read_plain, write_json
-from lowwater.wire.tools import tools_as
+from lowwater.core.cache.marks import NOWHERE, Marks, Seams
+from lowwater.core.decisions import Decision
+from lowwater.core.formats.anthropic import betas_for, thinking_for
+from lowwater.core.formats.codec import encode_messages, reread
+from lowwater.core.formats.convert import tools_as
+from lowwater.core.legality import begun_by_user
+from lowwater.core.mechanisms.native import sent_from
+from lowwater.core.messages import Format, Message, Text, newest_block
+from lowwater.core.strict_json import read_plain, write_json
+from lowwater.core.view import fold
 from lowwater.wiring.marking import (
     with_breakpoints,
     with_chat_marks,

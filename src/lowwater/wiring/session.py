@@ -9,26 +9,24 @@ from operator import is_
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.assemble.legal import mend
-from lowwater.decide.explain import explain
-from lowwater.engine.caching import marks_of
-from lowwater.engine.door import drop_pictures
-from lowwater.engine.effects import Steps
-from lowwater.engine.intake import append, take_in, told
-from lowwater.engine.restart import forked, reset, switch
-from lowwater.engine.setup import Setup
-from lowwater.engine.situate import limits_for
-from lowwater.engine.state import Route, State
-from lowwater.engine.turn import Prepared, compress, deliberate, record, record_beside
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Decision
+from lowwater.core.events import Compaction
+from lowwater.core.formats.refusals import context_length_in
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend
+from lowwater.core.messages import Message
+from lowwater.core.policies.explanations import explain
+from lowwater.core.stored import About
+from lowwater.core.summary.request import Riding
+from lowwater.core.turns.arrival import append, drop_pictures, take_in, told
+from lowwater.core.turns.cache import marks_of
+from lowwater.core.turns.decision_context import limits_for
+from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.rewind import forked, reset, switch
+from lowwater.core.turns.state import Route, Setup, State
+from lowwater.core.turns.turn import Prepared, compress, deliberate, record, record_beside
 from lowwater.errors import BadInput
-from lowwater.values.decision import Decision
-from lowwater.values.events import Compaction
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.stored import About
-from lowwater.values.summaries import Riding
-from lowwater.values.usage import Usage
-from lowwater.wire.context_limit import context_length_in
 from lowwater.wiring.arguments import require_count, require_text
 from lowwater.wiring.brought import Brought, format_of, read_messages, refuse_unsendable
 from lowwater.wiring.counting import calibration_for

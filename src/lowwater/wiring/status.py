@@ -2,14 +2,13 @@
 
 from msgspec import Struct
 
-from lowwater.assemble.marks import Marks
-from lowwater.decide.money import money
-from lowwater.decide.policies import Policy
-from lowwater.decide.warnings import Level, level_of
-from lowwater.engine.state import State, Totals
-from lowwater.values.counted import counted
-from lowwater.values.limits import Limits
-from lowwater.values.settings import Settings
+from lowwater.core.cache.marks import Marks
+from lowwater.core.limits import Limits
+from lowwater.core.policies.registry import Policy
+from lowwater.core.policies.warnings import Level, level_of
+from lowwater.core.turns.state import State, Totals
+from lowwater.core.wording import counted, money
+from lowwater.settings import Settings
 
 
 class Status(Struct, frozen=True, kw_only=True):

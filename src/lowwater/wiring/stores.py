@@ -6,14 +6,14 @@ from pathlib import Path
 from msgspec import Struct
 from platformdirs import user_data_path
 
+from lowwater.core.secrets.redaction import conceal as conceal_secrets
 from lowwater.errors import BadInput, DamagedStore
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.store import opening
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.salvaging import Examined, SalvagedSession, examine, salvage
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.values.secrets import conceal as conceal_secrets
 from lowwater.wiring.plugins import names_of, store_at
 
 VARIABLE = "LOWWATER_STORE"

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from lowwater.core.models.model import Model
+from lowwater.core.models.registry import Registry
 from lowwater.errors import BadSetting
 from lowwater.load.registry import load_registry
-from lowwater.ports import AsyncSummarizer, Summarizer
+from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.send.summarizer import ModelSummarizer
-from lowwater.values.model import Model
-from lowwater.values.registry import Registry
-from lowwater.values.settings import Settings
+from lowwater.settings import Settings
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.plugins import EXPLICIT, summarizer_called
 

@@ -13,23 +13,20 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.assemble.legal import mend
-from lowwater.decide.policies import policy_named
-from lowwater.engine.commit import Acted
-from lowwater.engine.drive import Driver
-from lowwater.engine.effects import Announce, Perform, Steps, Summarize
-from lowwater.engine.repeating import booked, spent_on
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import State
-from lowwater.engine.timing import timed
-from lowwater.engine.turn import Prepared
+from lowwater.core.events import Compaction
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend
+from lowwater.core.policies.registry import policy_named
+from lowwater.core.summary.request import Riding
+from lowwater.core.turns.commit import Acted
+from lowwater.core.turns.effects import Announce, Perform, Steps, Summarize
+from lowwater.core.turns.state import Setup, State
+from lowwater.core.turns.turn import Prepared
 from lowwater.errors import StaleLedger
 from lowwater.observe.hooks import announce
 from lowwater.observe.sinks import tell
 from lowwater.observe.usage_warnings import tell_warnings
-from lowwater.values.events import Compaction
-from lowwater.values.ledger import Ledger
-from lowwater.values.summaries import Riding
+from lowwater.session.driver import Driver, booked, spent_on, timed
 from lowwater.wiring.brought import written_messages
 from lowwater.wiring.home import Step
 from lowwater.wiring.kept import Kept

@@ -8,9 +8,8 @@ import threading
 
 from msgspec.structs import replace
 
-from lowwater.engine.setup import Setup
-from lowwater.engine.state import Route, State
-from lowwater.values.model import FallbackChain, Model
+from lowwater.core.models.model import FallbackChain, Model
+from lowwater.core.turns.state import Route, Setup, State
 
 
 class Windows:

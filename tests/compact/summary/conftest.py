@@ -6,12 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowwater.compact.summary import extract
-from lowwater.compact.summary.template import Outline, parse
+from lowwater.core.messages import AnyPart, Message, Text, ToolCall, ToolResult
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.template import Outline, parse
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.values.summaries import SummaryRequest
 
 
 class Talk:

@@ -2,9 +2,12 @@
 
 import pytest
 
-from lowwater.compact.summary import extract, frame, transcript_for, validate
-from lowwater.compact.summary.template import Section, parse
-from lowwater.values.summaries import Written
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.framing import frame
+from lowwater.core.summary.request import Written
+from lowwater.core.summary.template import Section, parse
+from lowwater.core.summary.transcript import transcript_for
+from lowwater.core.summary.validation import validate
 
 HOSTILE = {
     "one long word": "x" * 100_000,

@@ -2,9 +2,8 @@
 
 import pytest
 
-from lowwater.compact.summary.template import Section
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
+from lowwater.core.messages import Message, Text
+from lowwater.core.summary.template import Section
 
 
 def test_goal_is_what_was_asked_first_and_what_was_asked_last(talk, summarised):
@@ -68,7 +67,7 @@ def test_files_are_counted_from_the_calls(talk, summarised):
     assert summarised(talk.request()).of(Section.FILES) == (
         "Paths are relative to `/repo/app`.",
         "`tests/test_parse.py` · created",
-        "`src/parse.py` · edited 2×, read 2× (lines 1–200) · defines `parse_all`",
+        "`src/lowwater/src/parse.py` · edited 2×, read 2× (lines 1–200) · defines `parse_all`",
         "`README.md` · read",
     )
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.compact.summary import frame, static_marker, unframe
-from lowwater.compact.summary.template import Section, parse
+from lowwater.core.entries import Numbers
+from lowwater.core.summary.framing import frame, static_marker, unframe
+from lowwater.core.summary.template import Section, parse
 from lowwater.testing.strategies.text import texts
-from lowwater.values.entries import Numbers
 
 SOURCES = (Numbers(first=4, last=80), Numbers(first=82, last=82))
 

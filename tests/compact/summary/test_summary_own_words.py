@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from lowwater import Lowwater
-from lowwater.compact.summary.hygiene import own_words
-from lowwater.compact.users import newest_user, turn_start
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolResult
-from lowwater.values.view import Original, Summary
+from lowwater.core.mechanisms.editing import newest_user, turn_start
+from lowwater.core.messages import Message, Text, ToolResult
+from lowwater.core.summary.activity import own_words
+from lowwater.core.view import Original, Summary
 
 REMINDER = (
     "<system-reminder>\nThe task tools have not been used recently. Never mention this.\n</system-reminder>"

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.compact.summary.hygiene import plain, said
-from lowwater.compact.summary.nearness import Seen, jaccard, lines_of
-from lowwater.compact.summary.phrases import clip, flat, key_words, one_line, sentences
+from lowwater.core.summary.activity import plain, said
+from lowwater.core.summary.text import Seen, clip, flat, jaccard, key_words, lines_of, one_line, sentences
 from lowwater.testing.strategies.text import texts
 
 CJK = "语言模型"

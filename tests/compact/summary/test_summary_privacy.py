@@ -2,22 +2,17 @@
 
 from msgspec.structs import replace
 
-from lowwater.compact.spans import replace_span
-from lowwater.compact.summary import (
-    Extractive,
-    concealed,
-    critical_references,
-    extract,
-    frame,
-    static_marker,
-    unframe,
-    validate,
-)
+from lowwater.core.groups import Span
+from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.summary.critical import critical_references
+from lowwater.core.summary.extractive import Extractive, extract
+from lowwater.core.summary.framing import frame, static_marker, unframe
+from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.summary.safety import concealed
+from lowwater.core.summary.validation import validate
+from lowwater.core.view import Summary
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, making
-from lowwater.values.groups import Span
-from lowwater.values.summaries import Riding, SummaryRequest, Written
-from lowwater.values.view import Summary
 from tests.compact.summary.conftest import Talk
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
@@ -29,13 +24,17 @@ COUNT = WordTokenizer()
 def talk() -> Talk:
     return (
         Talk()
-        .user(f"Deploy the service with {KEY} and never print the password. Use src/deploy.py for it.")
+        .user(
+            f"Deploy the service with {KEY} and never print the password. Use src/lowwater/src/deploy.py for it."
+        )
         .runs(
-            f"DEPLOY_TOKEN={DRAWN} python src/deploy.py --key {KEY}",
+            f"DEPLOY_TOKEN={DRAWN} python src/lowwater/src/deploy.py --key {KEY}",
             f'Error: login failed for {KEY}\n{{"client_secret": "{DRAWN}"}}\nError: port 8443 refused',
             failed=True,
         )
-        .says(f"The service at src/deploy.py refuses `{KEY}` and port 8443; access_token={DRAWN} fails too.")
+        .says(
+            f"The service at src/lowwater/src/deploy.py refuses `{KEY}` and port 8443; access_token={DRAWN} fails too."
+        )
     )
 
 
@@ -51,7 +50,7 @@ def test_an_extract_holds_no_secret_and_keeps_the_rest() -> None:
     text = extract(request(), COUNT)
     assert KEY not in text
     assert DRAWN not in text
-    assert "src/deploy.py" in text
+    assert "src/lowwater/src/deploy.py" in text
     assert "port 8443 refused" in text
     assert Extractive(COUNT).summarize(request()).text == text
 
@@ -75,7 +74,7 @@ def test_a_secret_is_no_critical_reference() -> None:
     assert not [reference for reference in kept if KEY in reference.text or DRAWN in reference.text]
     (told,) = [reference for reference in kept if "[redacted: " in reference.text]
     assert told.text == "Deploy the service with [redacted: Anthropic key] and never print the password."
-    assert any(reference.text == "src/deploy.py" for reference in kept)
+    assert any(reference.text == "src/lowwater/src/deploy.py" for reference in kept)
     assert any(KEY in reference.text for reference in critical_references(request(redact=False)))
 
 

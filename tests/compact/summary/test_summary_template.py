@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.compact.summary.template import Section, outline, parse, render
+from lowwater.core.summary.template import Section, outline, parse, render
 from lowwater.testing.strategies.text import texts
 
 OUTLINES = st.dictionaries(st.sampled_from(Section), st.lists(texts(), max_size=4)).map(outline)

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.compact.summary import transcript_for
-from lowwater.compact.summary.transcript import head_and_tail
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.transcript import head_and_tail, transcript_for
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.strategies.values import conversations
-from lowwater.values.summaries import SummaryRequest
 
 LINES = "\n".join(f"line {n} of the output" for n in range(2_000))
 

@@ -1,8 +1,7 @@
 """Error lines are found by the words in them, the same as by their signs."""
 
-from lowwater.compact.summary.story import Step
-from lowwater.compact.summary.trouble import error_lines
-from lowwater.values.parts import ToolCall
+from lowwater.core.messages import ToolCall
+from lowwater.core.summary.activity import Step, error_lines
 
 
 def failed(output: str) -> Step:

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.compact.summary import extract
-from lowwater.compact.summary.template import Section, outline, parse, render
+from lowwater.core.groups import legal_cuts
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.summary.template import Section, outline, parse, render
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.strategies.values import conversations
-from lowwater.values.groups import legal_cuts
-from lowwater.values.summaries import SummaryRequest
 from tests.generated.generate import generate_session
 
 COUNT = WordTokenizer()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lowwater.compact.summary import best, critical_references, extract, repair, validate
-from lowwater.compact.summary.critical import missing_from
-from lowwater.compact.summary.template import Section, parse
-from lowwater.compact.summary.validation import is_refusal
-from lowwater.values.summaries import Critical, Written
+from lowwater.core.summary.critical import critical_references, missing_from
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import Critical, Written
+from lowwater.core.summary.template import Section, parse
+from lowwater.core.summary.validation import best, is_refusal, repair, validate
 
 LONG = " The work on the uploader went well and everything that was planned for this part of it has been finished by now."
 
@@ -61,7 +61,7 @@ def test_errors_are_compared_by_their_first_hundred_characters(talk, tokenizer):
     [
         ("see /repo/src/upload.py", True),
         ("below /repo/src there is upload.py", True),
-        ("Paths are relative to /repo. src/upload.py", True),
+        ("Paths are relative to /repo. src/lowwater/src/upload.py", True),
         ("see upload.py", False),
         ("see /repo/src/upload.pyc and /repo/src", False),
     ],
@@ -212,9 +212,9 @@ def test_of_equal_summaries_the_shorter_wins(request_, tokenizer):
 
 
 def test_constraints_and_files_of_the_previous_summary_are_critical_too(talk, tokenizer):
-    previous = "## Constraints & Preferences\n- Never push to main.\n\n## Relevant Files\n- `src/deep/thing.py` · edited"
+    previous = "## Constraints & Preferences\n- Never push to main.\n\n## Relevant Files\n- `src/lowwater/src/deep/thing.py` · edited"
     request = talk.says("All fine.").request(previous=previous)
     assert [(r.kind, r.text) for r in critical_references(request)] == [
         ("forbidden", "Never push to main."),
-        ("path", "src/deep/thing.py"),
+        ("path", "src/lowwater/src/deep/thing.py"),
     ]

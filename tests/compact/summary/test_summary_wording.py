@@ -1,9 +1,8 @@
 """Whose words stand in an extractive summary, and what gets more room (specification C3, focus)."""
 
-from lowwater.compact.summary import Extractive, extract
-from lowwater.compact.summary.template import Section
-from lowwater.values.message import Message
-from lowwater.values.parts import Text
+from lowwater.core.messages import Message, Text
+from lowwater.core.summary.extractive import Extractive, extract
+from lowwater.core.summary.template import Section
 
 
 def test_results_in_user_messages_are_no_asks_but_text_beside_them_is(talk, summarised):

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, find, given, settings
 
-from lowwater.testing.strategies import ledger_entries, ledgers
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Altered,
     Appended,
     Checkpointed,
@@ -18,8 +17,9 @@ from lowwater.values.entries import (
     Rewound,
     Summarized,
 )
-from lowwater.values.groups import unpaired
-from lowwater.values.ledger import Ledger
+from lowwater.core.groups import unpaired
+from lowwater.core.ledger import Ledger
+from lowwater.testing.strategies import ledger_entries, ledgers
 
 QUICK = settings(max_examples=80, deadline=None)
 FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.groups import unpaired
+from lowwater.core.messages import Format, Message, Opaque
 from lowwater.testing.strategies import conversations, message_values, messages, transcripts
-from lowwater.values.groups import unpaired
-from lowwater.values.message import Format, Message
-from lowwater.values.parts import Opaque
-from lowwater.wire.formats import decode_messages, encode_messages
 
 FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat", "openai_responses")
 BOTH: st.SearchStrategy[Format] = st.sampled_from(FORMATS)

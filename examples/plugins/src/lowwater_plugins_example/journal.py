@@ -11,9 +11,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from lowwater.core.stored import About, Append, Trail
 from lowwater.errors import BadInput, DamagedStore, UnusableStore
-from lowwater.values.stored import About, Append
-from lowwater.values.trails import Trail
 
 
 class Drawn(Struct, frozen=True, kw_only=True, tag="drawn"):

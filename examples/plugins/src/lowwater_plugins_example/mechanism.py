@@ -6,16 +6,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lowwater.compact.making import Making, edit_if_smaller
-from lowwater.compact.mechanism import Mechanism
-from lowwater.compact.offer import offer
-from lowwater.compact.placeholder import way_back
-from lowwater.compact.weights import share_of_tokens
-from lowwater.compact.zones import Zones
-from lowwater.values.entries import Edit
-from lowwater.values.parts import ToolCall
-from lowwater.values.proposal import Proposal, Target
-from lowwater.values.view import Item, Summary, parts_of
+from lowwater.core.entries import Edit
+from lowwater.core.mechanisms.editing import Making, edit_if_smaller, offer
+from lowwater.core.mechanisms.placeholder import way_back
+from lowwater.core.mechanisms.registry import Mechanism
+from lowwater.core.mechanisms.results import share_of_tokens
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import ToolCall
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.view import Item, Summary, parts_of
 
 NAME = "arguments"
 _LONG = 400

@@ -1,11 +1,8 @@
 """`when-cold`: the prompt changes only where the provider's cache has expired anyway, for then a rewrite disturbs nothing."""
 
-from lowwater.decide.policies import Policy
-from lowwater.decide.presets import PRICED
-from lowwater.values.decision import Compact, Decision, Fact, Keep, Reason
-from lowwater.values.market import best_of
-from lowwater.values.settings import Settings
-from lowwater.values.situation import Situation
+from lowwater.core.decisions import Compact, Decision, Fact, Keep, Reason, Situation, best_of
+from lowwater.core.policies.registry import PRICED, Policy
+from lowwater.settings import Settings
 
 
 def when_cold(now: Situation, _settings: Settings) -> Decision:

@@ -7,12 +7,11 @@ from pathlib import Path
 from threading import Lock
 
 from lowwater import Store, open_store
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
 from lowwater.errors import BadSetting, UnusableStore
 from lowwater.store.indexing import Conceal
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
-from lowwater.values.trails import Followed, Trail
 from lowwater_plugins_example.journal import Added, Copied, Drawn, Journal, Left, encoded
 from lowwater_plugins_example.replaying import replay, without
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from lowwater.ports import Tokenizer
-from lowwater.values.model import Marks, Model, Steps
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import write_json
+from lowwater.core.api_calls import Usage
+from lowwater.core.models.model import Marks, Model, Steps
+from lowwater.core.strict_json import write_json
+from lowwater.protocols import Tokenizer
 
 _LIFETIME = 300
 _LEAST = 1_024

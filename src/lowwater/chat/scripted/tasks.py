@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lowwater.chat.scripted.acts import Act, Call, Speak, Task, Use, use
-from lowwater.values.counted import counted
+from lowwater.core.wording import counted
 
 INTRODUCTION = """\
 I am a script, not a model: I answer without a key and without a network, and what I cost is worked out from a real \

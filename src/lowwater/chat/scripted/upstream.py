@@ -13,13 +13,13 @@ from lowwater.chat.scripted.acts import Act, Speak, Task, Use
 from lowwater.chat.scripted.bill import PrefixCache
 from lowwater.chat.scripted.tasks import lost, task_for
 from lowwater.chat.speaking import STOPPED, usage_in
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Format, Message
+from lowwater.core.models.model import Model
+from lowwater.core.strict_json import write_json
 from lowwater.errors import AnswerFailed, PromptTooLong
-from lowwater.ports import Tokenizer
-from lowwater.values.message import Format, Message
-from lowwater.values.model import Model
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import decode_messages
-from lowwater.wire.reading import write_json
+from lowwater.protocols import Tokenizer
 
 _WORD = re.compile(r"\s*\S+|\s+$")
 

@@ -4,8 +4,8 @@ from functools import partial
 
 from lowwater.chat.tools.place import Place
 from lowwater.chat.tools.tool import Arguments, Tool, number_of, text_of
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.values.counted import counted
 
 _LINES = 2_000
 _MOST_LINES = 20_000

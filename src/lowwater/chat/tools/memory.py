@@ -6,9 +6,9 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from lowwater.chat.tools.tool import Arguments, Tool, text_of
+from lowwater.core.secrets.redaction import conceal
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.values.counted import counted
-from lowwater.values.secrets import conceal
 
 _MOST_NOTES = 200
 _MOST_CHARACTERS = 500

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lowwater.chat.tools.place import Place
 from lowwater.chat.tools.tool import Arguments, Tool, number_of, text_of
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.values.counted import counted
 
 _FOUND = 100
 _MOST_FOUND = 2_000

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lowwater.chat.tools.tool import Outcome, Tool, read_arguments
+from lowwater.core.messages import ToolCall
 from lowwater.errors import BadInput
-from lowwater.values.parts import ToolCall
 
 DECLINED = "The user declined this. Do not try it again in another way; ask what to do instead."
 

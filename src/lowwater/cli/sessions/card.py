@@ -8,11 +8,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.account.cadence import Cadence
 from lowwater.cli.kept_words import ago, amount, figure, moment, on_one_line, printable
 from lowwater.cli.sessions.costs import Costs
-from lowwater.values.counted import counted
-from lowwater.values.stored import About
+from lowwater.core.accounts.cadence import Cadence
+from lowwater.core.stored import About
+from lowwater.core.wording import counted
 
 _LINES = 6
 """Lines of a system prompt that are shown unless all are wanted."""

@@ -11,7 +11,7 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import command_line, print_command, print_json, print_lines
 from lowwater.cli.sessions.flags import AsJson, Redact, redacts
 from lowwater.cli.store_flag import StoreAddress
-from lowwater.values.counted import counted
+from lowwater.core.wording import counted
 from lowwater.wiring import stores
 
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from lowwater.values.events import Compaction
-from lowwater.values.stored import Account
+from lowwater.core.events import Compaction
+from lowwater.core.stored import Account
 
 
 class Costs(Struct, frozen=True, kw_only=True):

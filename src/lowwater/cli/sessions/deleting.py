@@ -15,10 +15,10 @@ from lowwater.cli.kept_words import ago, moment, on_one_line, read_since
 from lowwater.cli.sessions.flags import AsJson, Yes
 from lowwater.cli.sessions.named import exactly_named
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.stored import Listed
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.ports import Store
-from lowwater.values.counted import counted
-from lowwater.values.stored import Listed
+from lowwater.protocols import Store
 
 _NAMED = 10
 """Sessions that are named one by one before they go; of more only the number is told."""

@@ -11,23 +11,21 @@ import msgspec
 import typer
 from msgspec import Raw, Struct
 
-from lowwater.assemble.legal import mend
 from lowwater.cli.failing import say
 from lowwater.cli.kept_session import SessionName, named
 from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.sessions.flags import AsJson, Redact, redacts
 from lowwater.cli.sessions.named import ledger_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.formats.files import WholeSession, conceal_session, message_lines, session_lines
+from lowwater.core.legality import mend
+from lowwater.core.messages import Message
+from lowwater.core.reconcile import branch_of
+from lowwater.core.secrets.redaction import conceal_message
+from lowwater.core.view import fold, folded
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput, UnreadableFile
-from lowwater.ingest.reconcile import branch_of
-from lowwater.ports import Store
-from lowwater.values.counted import counted
-from lowwater.values.message import Message
-from lowwater.values.secrets import conceal_message
-from lowwater.values.view import fold, folded
-from lowwater.wire.concealing import conceal_session
-from lowwater.wire.message_lines import message_lines
-from lowwater.wire.session_file import WholeSession, session_lines
+from lowwater.protocols import Store
 
 
 class Exported(Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.sessions.flags import AsJson, redacts
 from lowwater.cli.sessions.keeping import Imported, Wish, keep_file, spelled
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput, LowwaterError, StoreFailed
-from lowwater.values.counted import counted
 
 
 class Failed(Struct, frozen=True, kw_only=True):

@@ -7,14 +7,18 @@ from msgspec.structs import replace
 
 from lowwater.cli.conversations import DEFAULT_MODEL, recorded_in
 from lowwater.cli.kept_words import on_one_line
+from lowwater.core.entries import Appended, ModelChanged, Opened
+from lowwater.core.formats.files import (
+    Conversation,
+    WholeSession,
+    decode_conversation,
+    is_session_file,
+    read_session,
+)
+from lowwater.core.stored import Append
 from lowwater.errors import BadInput, UnknownFormat
 from lowwater.load.files import read_file
-from lowwater.ports import Store
-from lowwater.values.conversation import Conversation
-from lowwater.values.entries import Appended, ModelChanged, Opened
-from lowwater.values.stored import Append
-from lowwater.wire.conversation import decode_conversation
-from lowwater.wire.session_file import WholeSession, is_session_file, read_session
+from lowwater.protocols import Store
 from lowwater.wiring.library import Lowwater
 
 SOURCE = "import"

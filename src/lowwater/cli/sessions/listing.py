@@ -15,9 +15,9 @@ from lowwater.cli.sessions.costs import costs_of
 from lowwater.cli.sessions.flags import AsJson
 from lowwater.cli.sessions.listing_table import Row, narrow_table, wide_table
 from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.core.stored import Listed
 from lowwater.errors import DamagedStore
-from lowwater.ports import Store
-from lowwater.values.stored import Listed
+from lowwater.protocols import Store
 
 _SHOWN = 20
 """Rows of a table if nothing is said."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from lowwater.cli.kept_session import named, quoted, several
+from lowwater.core.ledger import Ledger
+from lowwater.core.stored import Listed
 from lowwater.errors import BadInput
-from lowwater.ports import Store
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import Listed
+from lowwater.protocols import Store
 from lowwater.wiring.home import Home
 
 

@@ -8,18 +8,18 @@ import msgspec
 import typer
 from rich.console import Console
 
-from lowwater.account.cadence import cadence
 from lowwater.cli.kept_session import SessionName, named
 from lowwater.cli.sessions.card import Card, Child, ModelSpan, Shown, draw
 from lowwater.cli.sessions.costs import costs_of
 from lowwater.cli.sessions.flags import AsJson
 from lowwater.cli.sessions.named import ledger_of
 from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.ports import Store
-from lowwater.values.entries import ModelChanged, Opened
-from lowwater.values.ledger import Ledger
-from lowwater.values.stored import Account, Landmark, Listed
-from lowwater.wire.preamble_text import system_text, tool_names
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.entries import ModelChanged, Opened
+from lowwater.core.formats.files import system_text, tool_names
+from lowwater.core.ledger import Ledger
+from lowwater.core.stored import Account, Landmark, Listed
+from lowwater.protocols import Store
 
 
 def show(

@@ -3,10 +3,10 @@
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from lowwater.core.messages import Format
 from lowwater.gateway.hiding.anthropic import AnthropicHiding
 from lowwater.gateway.hiding.chat import ChatHiding
 from lowwater.gateway.hiding.responses import ResponsesHiding
-from lowwater.values.message import Format
 
 
 class Hiding(Protocol):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lowwater.engine.recall.schemas import is_recall
-from lowwater.wire.reading import read_plain, write_json
+from lowwater.core.recall.recalled import is_recall
+from lowwater.core.strict_json import read_plain, write_json
 
 _ONCE = frozenset({"response.created", "response.in_progress", "response.queued"})
 _LAST = frozenset({"response.completed", "response.incomplete"})

@@ -7,7 +7,7 @@ from typing import Any
 from agent.context_engine import ContextEngine  # type: ignore[import-not-found]  # only in Hermes' environment
 from msgspec.structs import replace
 
-from lowwater.engine.recall.schemas import openai_tools
+from lowwater.core.recall.recalled import openai_tools
 from lowwater.errors import LowwaterError
 from lowwater.integrations.hermes.calls import CHAT, ENGINES, answer_of
 from lowwater.integrations.hermes.keeping import Kept

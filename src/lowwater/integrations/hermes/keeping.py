@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.load.settings import load_settings
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.send.summarizer import ModelSummarizer
-from lowwater.store.opening import SQLITE
-from lowwater.values.settings import Settings
+from lowwater.settings import Settings
+from lowwater.store.sqlite.address import SQLITE
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.plugins import policy_names
 from lowwater.wiring.session import Session

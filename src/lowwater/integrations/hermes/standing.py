@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.ingest.reconcile import branch_of
+from lowwater.core.ledger import Ledger
+from lowwater.core.reconcile import branch_of
+from lowwater.core.view import Item, Summary
 from lowwater.integrations.hermes.messages import Json, are_joined, joined_to, keys_of
-from lowwater.values.ledger import Ledger
-from lowwater.values.view import Item, Summary
 
 _REMEMBERED = 3
 

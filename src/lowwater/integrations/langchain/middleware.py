@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
-from lowwater.engine.recall.schemas import is_recall, openai_tools
+from lowwater.core.recall.recalled import is_recall, openai_tools
 from lowwater.integrations.langchain.reading import answered, units_of
 from lowwater.integrations.langchain.writing import marked, messages_of
 from lowwater.integrations.sessions import Sessions

@@ -14,12 +14,21 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import (
+    Document,
+    Format,
+    Image,
+    ResultPart,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.errors import BadInput
 from lowwater.integrations.turn import Answered
 from lowwater.integrations.units import Piece, Unit, picture_at, unit_of
-from lowwater.values.message import Format, Role
-from lowwater.values.parts import Document, Image, ResultPart, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.usage import Usage
 
 OUTSIDE = -1
 """The position of reasoning that stands beside the content, in `additional_kwargs`."""

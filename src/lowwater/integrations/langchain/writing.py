@@ -13,9 +13,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from lowwater.core.messages import Message
 from lowwater.integrations.langchain.reading import CALLS, OUTSIDE, blocks_of
 from lowwater.integrations.shown import Mark, Sending, Shown
-from lowwater.values.message import Message
 
 Content = list[str | dict[str, Any]]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from lowwater.values.message import Format
-from lowwater.wire.streams import stream_for
+from lowwater.core.formats.streams import stream_for
+from lowwater.core.messages import Format
 
 Json = dict[str, Any]
 

@@ -10,12 +10,12 @@ from litellm.integrations.custom_logger import (  # type: ignore[import-not-foun
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.formats.refusals import refuses_images
+from lowwater.core.messages import Format
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.litellm.answers import Json, Listening, answer_of
 from lowwater.integrations.litellm.naming import name_of
 from lowwater.integrations.sessions import Newest
-from lowwater.values.message import Format
-from lowwater.wire.context_limit import refuses_images
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

@@ -6,11 +6,10 @@ from typing import Any, TypeAlias
 
 from agents import ModelResponse
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Document, Format, ResultPart, Role, Text, Thinking, ToolCall, ToolResult
 from lowwater.integrations.turn import Answered
 from lowwater.integrations.units import Piece, Unit, picture_at, unit_of
-from lowwater.values.message import Format, Role
-from lowwater.values.parts import Document, ResultPart, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.usage import Usage
 
 Item: TypeAlias = Any
 """A dict that the SDK types as a union of some forty."""

@@ -12,7 +12,7 @@ from agents.memory import SessionSettings
 from agents.run_config import CallModelData, ModelInputData, RunOptions
 from agents.tool_context import ToolContext
 
-from lowwater.engine.recall.schemas import openai_tools
+from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.openai_agents.hooks import Recording
 from lowwater.integrations.openai_agents.reading import Item, answered, units_of
 from lowwater.integrations.openai_agents.writing import items_of

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from lowwater.core.messages import Message
 from lowwater.integrations.openai_agents.reading import APART, Item, Source, blocks_of
 from lowwater.integrations.shown import Sending, Shown
-from lowwater.values.message import Message
 
 _NAMES = ("type", "id", "call_id", "name", "status")
 """What the API tells a call by."""

@@ -11,7 +11,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 
-from lowwater.engine.recall.schemas import openai_tools
+from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.pydantic_ai.reading import answered, units_of
 from lowwater.integrations.pydantic_ai.writing import messages_of
 from lowwater.integrations.sessions import Sessions

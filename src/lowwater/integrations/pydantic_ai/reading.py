@@ -23,11 +23,20 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import (
+    AnyPart,
+    Document,
+    Format,
+    Image,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.integrations.turn import Answered
 from lowwater.integrations.units import Piece, Unit, picture_at, unit_of
-from lowwater.values.message import Format
-from lowwater.values.parts import AnyPart, Document, Image, ResultPart, Text, Thinking, ToolCall, ToolResult
-from lowwater.values.usage import Usage
 
 _SPOKEN = frozenset({"system-prompt", "user-prompt", "retry-prompt", "retry-feedback"})
 

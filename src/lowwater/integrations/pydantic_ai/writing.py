@@ -19,9 +19,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from lowwater.core.messages import Message
 from lowwater.integrations.pydantic_ai.reading import Source, is_seen, items_of, riders_of
 from lowwater.integrations.shown import Sending, Shown
-from lowwater.values.message import Message
 
 _NOBODY = "unknown"
 """The name of a tool whose call nobody recorded."""

@@ -12,11 +12,11 @@ from strands.hooks import AgentInitializedEvent  # type: ignore[import-not-found
 from strands.middleware import InvokeModelStage, ModelStopReason  # type: ignore[import-not-found]  # likewise
 from strands.tools.tools import PythonAgentTool  # type: ignore[import-not-found]  # likewise
 
-from lowwater.engine.recall.schemas import openai_tools
+from lowwater.core.formats.refusals import refuses_images
+from lowwater.core.recall.recalled import openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.strands.reading import answer_of, message_of
 from lowwater.integrations.strands.writing import system_of, view_of
-from lowwater.wire.context_limit import refuses_images
 from lowwater.wiring.library import Lowwater
 from lowwater.wiring.session import Session
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from lowwater.ingest.reconcile import branch_of
-from lowwater.values.entries import Edit
-from lowwater.values.ledger import Ledger
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.values.view import Edited, Summary
+from lowwater.core.entries import Edit
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import AnyPart, Text, ToolCall, ToolResult
+from lowwater.core.reconcile import branch_of
+from lowwater.core.view import Edited, Summary
 from lowwater.wiring.request import PreparedRequest
 
 Json = dict[str, Any]

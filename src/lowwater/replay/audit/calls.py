@@ -6,10 +6,10 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.models.model import Model, Prices
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.audit.pricing import Pricing
-from lowwater.values.model import Model, Prices
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
 
 SUMMARY = "compact_summary"
 _TOOL_SEARCH = "ToolSearch"

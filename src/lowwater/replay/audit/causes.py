@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.economics.belief import Boundary, chance_alive
-from lowwater.economics.bill import nano_dollars
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Boundary, chance_alive
+from lowwater.core.costs.prices import nano_dollars
+from lowwater.core.models.model import Marks
 from lowwater.replay.audit.audited import Cause
 from lowwater.replay.audit.calls import Call
-from lowwater.values.model import Marks
-from lowwater.values.usage import Usage
 
 SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
 """A shortfall of so little is where the provider's boundaries lie: steps, marks, the newest few tokens."""

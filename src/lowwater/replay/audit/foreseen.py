@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.economics.after_call import after_call
-from lowwater.economics.belief import Belief, Boundary, expected_usage
-from lowwater.economics.bill import cost_at
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, Boundary, after_call, expected_usage
+from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.costs.prices import cost_at
 from lowwater.replay.audit.audited import Foreseen
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.audit.causes import lifetime_after, uses_cache
-from lowwater.values.layout import Block, Layout, Lifetime, chained
-from lowwater.values.usage import Usage
 
 _MOST_BLOCKS = 48
 """Older blocks are joined, so that a long session costs no more a call than a short one."""

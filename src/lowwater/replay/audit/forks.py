@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.audited import AuditedSession
 from lowwater.replay.audit.calls import Call
-from lowwater.values.recording import Recording
 
 REPEATED = "repeated"
 """What a session is, of which only a fork tells."""

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.economics.bill import cost_at, nano_dollars
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_at, nano_dollars
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.audited import DayOf, Native
 from lowwater.replay.audit.calls import SUMMARY, Call
 from lowwater.replay.audit.causes import Miss, is_expired, lifetime_after
 from lowwater.replay.audit.sized import characters
-from lowwater.values.recording import Recording
-from lowwater.values.usage import Usage
 
 _PLACEHOLDER = 12
 """What stands for a result that was cleared, in tokens, or a little less."""

@@ -7,6 +7,7 @@ from statistics import median, quantiles
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.wording import counted
 from lowwater.replay.audit.audited import (
     AuditedSession,
     Cause,
@@ -21,7 +22,6 @@ from lowwater.replay.audit.files import AuditedFile
 from lowwater.replay.audit.forks import joined
 from lowwater.replay.audit.kept import Unread
 from lowwater.replay.audit.summing import known_sum, merged_missed, total
-from lowwater.values.counted import counted
 
 
 class Line(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lowwater.economics.bill import cost_at
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.costs.prices import cost_at
+from lowwater.core.models.model import Prices
 from lowwater.replay.audit.audited import Cause, DayOf, Figures, Missed, Row, Spending
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.audit.causes import Miss
 from lowwater.replay.audit.summing import known_sum, merged_missed, plus, total
-from lowwater.values.model import Prices
-from lowwater.values.usage import Usage, together
 
 
 def rows_of(calls: Sequence[Call], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:

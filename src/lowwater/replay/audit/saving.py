@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lowwater.economics.belief import HALF_LIFE
+from lowwater.core.cache.belief import HALF_LIFE
 from lowwater.replay.audit.audited import Saving
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.course import Action, Course, Prune, Sheet, State, Summarise

@@ -6,6 +6,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.audited import AuditedSession, DayOf, Native, NotEstimated, Saving
 from lowwater.replay.audit.calls import Call
 from lowwater.replay.audit.causes import misses_of
@@ -13,7 +14,6 @@ from lowwater.replay.audit.foreseen import foreseen_bill
 from lowwater.replay.audit.natives import natives_of
 from lowwater.replay.audit.rows import row_of_sum, rows_of
 from lowwater.replay.audit.sized import Sizes, sizes_of
-from lowwater.values.recording import Recording
 
 TAIL = 20_000
 """Tokens at the end of a prompt that an estimated compaction leaves alone."""

@@ -5,13 +5,12 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from lowwater.core.messages import Message, ToolCall, texts_of
+from lowwater.core.tools import class_of
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.calls import SUMMARY, Call
 from lowwater.replay.course import Course, Turn
 from lowwater.replay.recorded import elided_size, uses_to_expect
-from lowwater.values.message import Message, texts_of
-from lowwater.values.parts import ToolCall
-from lowwater.values.recording import Recording
-from lowwater.values.tools import class_of
 
 USUAL_RATIO = 0.25
 """Tokens per character where a session does not tell."""

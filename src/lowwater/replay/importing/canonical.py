@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import Tokens
+from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import decoded, usage_in
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import Line, RecordedFile
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import read_fields, read_json, write_object
-from lowwater.wire.usage import Tokens
 
 _HEADER = {"id", "agent", "native_compactions"}
 _BESIDE = ("ts", "usage", "model", "kind")

@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.strict_json import write_json
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import decoded_object
 from lowwater.replay.importing.gathering import STUB, gathered
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.sharing import Sharing
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import write_json
 
 Fields = dict[str, Any]
 """Those of an OpenAI chat message, about to be written as JSON."""

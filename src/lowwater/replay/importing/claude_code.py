@@ -5,13 +5,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.claude_code_lines import UNNAMED, Entry, entries_of
 from lowwater.replay.importing.claude_code_messages import told
 from lowwater.replay.importing.claude_code_tree import Step, branches, in_order
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.recording import Recording
 
 _MARKS = (
     {"uuid", "parentUuid", "sessionId"},

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 from lowwater.replay.importing.lines import Line, RecordedFile
-from lowwater.wire.reading import read_json
 
 Kind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
 

@@ -5,20 +5,18 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
+from lowwater.core.formats.anthropic import decode_message
+from lowwater.core.formats.usage import Report, decode_anthropic_report
+from lowwater.core.messages import Message, ToolResult
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput, MalformedMessage
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage
 from lowwater.replay.importing.claude_code_lines import SYNTHETIC, Entry, Said, said_in
 from lowwater.replay.importing.claude_code_tree import Step
 from lowwater.replay.importing.gathering import STUB, text_of
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.sharing import Sharing
 from lowwater.replay.importing.times import seconds
-from lowwater.values.message import Message
-from lowwater.values.parts import ToolResult
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage
-from lowwater.wire.anthropic.decode import decode_message
-from lowwater.wire.anthropic.usage import decode_report
-from lowwater.wire.reading import read_json, write_json
-from lowwater.wire.usage import Report
 
 
 class Told(Struct, kw_only=True):
@@ -123,7 +121,7 @@ def _report(file: RecordedFile, lines: Sequence[_Line]) -> Report | None:
     found: Report | None = None
     for line in lines:
         try:
-            report = decode_report(bytes(line.said.usage)) if bytes(line.said.usage) else None
+            report = decode_anthropic_report(bytes(line.said.usage)) if bytes(line.said.usage) else None
         except BadInput as error:
             file.broken(line.entry.number, str(error))
             continue

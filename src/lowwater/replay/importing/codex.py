@@ -6,7 +6,9 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.chat_session import Answer, ChatSession, Compacted, Result, Said
 from lowwater.replay.importing.codex_items import (
     RESULTS,
@@ -21,8 +23,6 @@ from lowwater.replay.importing.codex_usage import Counter
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.lines import Line, RecordedFile
 from lowwater.replay.importing.times import seconds, time_in
-from lowwater.values.recording import Recording
-from lowwater.wire.reading import read_json, write_json
 
 _KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
 _INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")

@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.strict_json import read_json
 from lowwater.replay.importing.chat_session import Fields
 from lowwater.replay.importing.gathering import text_of
-from lowwater.wire.reading import read_json
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 RESULTS = frozenset(

@@ -6,15 +6,15 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.chat_session import Answer, ChatSession, Compacted, Fields, Result, Said
 from lowwater.replay.importing.copilot_cli_usage import Metrics, Spent, spent, usage_of
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.gathering import text_of
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import Recording
-from lowwater.wire.reading import read_json, write_json
 
 _KNOWN = frozenset(
     {

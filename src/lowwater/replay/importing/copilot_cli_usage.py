@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from lowwater.values.usage import Usage
-from lowwater.wire.usage import Tokens
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import Tokens
 
 
 class _Requests(Struct):

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.formats.usage import decode_anthropic_usage as anthropic_usage
+from lowwater.core.formats.usage import decode_openai_usage as chat_usage
+from lowwater.core.messages import Format, Message
+from lowwater.core.strict_json import read_fields, write_json
 from lowwater.errors import BadInput, MalformedMessage
+from lowwater.logs.recording import RecordedMessage
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.message import Format, Message
-from lowwater.values.recording import RecordedMessage
-from lowwater.values.usage import Usage
-from lowwater.wire.anthropic.usage import decode_usage as anthropic_usage
-from lowwater.wire.formats import decode_messages
-from lowwater.wire.openai_chat.usage import decode_usage as chat_usage
-from lowwater.wire.reading import read_fields, write_json
 
 _ANTHROPIC_FIGURES = {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
 _CHAT_FIGURES = {"prompt_tokens", "prompt_tokens_details", "input_tokens_details"}

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from msgspec import Raw
 
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.recording import Recording
-from lowwater.wire.reading import read_json
 
 _ENOUGH = 50
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import model_of_most
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.recording import NativeCompaction, RecordedMessage, Recording
-from lowwater.wire.reading import read_json
 
 STUB = "[no result was recorded]"
 """The result of a tool call that has none in the recording: without one it could not be sent again."""

@@ -6,14 +6,14 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.chat_session import ChatSession, Compacted, Item, Said
 from lowwater.replay.importing.gemini_cli_messages import Message, answer_of, text_in
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.outline import fields_in
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import Recording
-from lowwater.wire.reading import read_json
 
 
 class _Record(Struct, rename={"set": "$set", "rewind_to": "$rewindTo"}):

@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import Tokens
+from lowwater.core.strict_json import read_json
 from lowwater.replay.importing.chat_session import Answer, Fields, Result
 from lowwater.replay.importing.gathering import text_of
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import read_json
-from lowwater.wire.usage import Tokens
 
 
 class _Tokens(Struct):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.strict_json import write_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.databases import Database, has_columns, opened
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.hermes_compactions import Left, left_by_compactions
 from lowwater.replay.importing.hermes_rows import Row, Session, rows_of, sessions_in, system_prompt_of
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage, together
-from lowwater.wire.reading import write_json
 
 _SPLIT, _BRANCHED = "compression", "branched"
 

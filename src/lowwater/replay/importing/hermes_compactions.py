@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from lowwater.core.messages import Message
 from lowwater.replay.importing.hermes_rows import Row
-from lowwater.values.message import Message
 
 _BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
 _MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"

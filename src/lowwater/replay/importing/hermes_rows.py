@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import Message
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 from lowwater.replay.importing.databases import Database
 from lowwater.replay.importing.decoding import decoded_object
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.times import seconds
-from lowwater.values.message import Message
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import read_json
 
 _SESSION = (
     "id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason",

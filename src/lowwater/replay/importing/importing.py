@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.errors import LowwaterError, defect
+from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.replay.importing.detect import Format, format_of
 from lowwater.replay.importing.formats import FORMATS
 from lowwater.replay.importing.lines import RecordedFile, Tellers
 from lowwater.replay.importing.playable import playable
-from lowwater.values.recording import BrokenLine, Recording
 
 _STEP = 4 << 20
 

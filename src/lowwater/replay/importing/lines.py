@@ -9,10 +9,10 @@ from typing import BinaryIO, Self, TypeVar, cast
 
 from msgspec import Struct
 
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput, UnreadableFile, UnreadableJson
+from lowwater.logs.recording import BrokenLine
 from lowwater.replay.importing.surrogates import without_lone_surrogates
-from lowwater.values.recording import BrokenLine
-from lowwater.wire.reading import read_json
 
 T = TypeVar("T")
 

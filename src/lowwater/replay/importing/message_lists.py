@@ -12,16 +12,16 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.formats.detect import detect
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import read_json, write_object
 from lowwater.errors import BadInput
+from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import decoded, usage_in
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.times import seconds
-from lowwater.values.message import Format
-from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.wire.detect import detect
-from lowwater.wire.reading import read_json, write_object
 
 LISTS = ("messages", "traj", "conversation", "history")
 """The fields of an object in which a list of messages is looked for, the first that has one."""

@@ -8,7 +8,9 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.databases import Database, has_columns, opened
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import RecordedFile
@@ -17,8 +19,6 @@ from lowwater.replay.importing.opencode_told import MessageInfo, Part, SessionIn
 from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.surrogates import without_lone_surrogates
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import Recording
-from lowwater.wire.reading import read_json, write_json
 
 _AGENT = "opencode"
 

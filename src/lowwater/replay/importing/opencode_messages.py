@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage
 from lowwater.replay.importing.decoding import decoded_object
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.opencode_told import File, MessageInfo, Part, State, Told
 from lowwater.replay.importing.playable import between_tags
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage
 
 _ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
 _INTERRUPTED = "[Tool execution was interrupted]"

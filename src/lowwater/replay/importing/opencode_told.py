@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
+from lowwater.core.api_calls import Usage
 from lowwater.replay.importing.times import seconds
-from lowwater.values.usage import Usage
 
 Figure = int | float | None
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
+from lowwater.core.strict_json import read_fields, read_json
 from lowwater.errors import BadInput
-from lowwater.wire.reading import read_fields, read_json
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
 _FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)

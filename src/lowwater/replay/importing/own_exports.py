@@ -11,13 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.entries import Appended, Compacted, Entry, ModelChanged, Opened, PreambleChanged
+from lowwater.core.events import TurnRecord
+from lowwater.core.stored import About
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import model_of_most
 from lowwater.replay.importing.detect import first_objects
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.entries import Appended, Compacted, Entry, ModelChanged, Opened, PreambleChanged
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.stored import About
-from lowwater.values.turn_record import TurnRecord
 
 _MARK = "lowwater_session"
 

@@ -9,12 +9,11 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from lowwater.compact.summary.hygiene import own_words
-from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Text, ToolCall, ToolResult
-from lowwater.values.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.formats import decode_messages, encode_messages
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.messages import AnyPart, Message, Text, ToolCall, ToolResult
+from lowwater.core.summary.activity import own_words
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 MOST_TOKENS = 100_000_000
 """A call with more is a mistake in the recording: its figures are not believed."""

@@ -11,20 +11,19 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.formats.codec import decode_response, messages_in
+from lowwater.core.formats.detect import detect
+from lowwater.core.formats.openai_responses import is_elsewhere
+from lowwater.core.messages import Format
+from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.decoding import usage_in
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.request_logs_batches import BatchRequests
 from lowwater.replay.importing.request_logs_exchanges import Exchange, exchange_in
 from lowwater.replay.importing.request_logs_sessions import AGENT, Asked, Sessions
-from lowwater.values.message import Format
-from lowwater.values.recording import Recording
-from lowwater.wire.detect import detect
-from lowwater.wire.formats import messages_in
-from lowwater.wire.openai_responses.elsewhere import is_elsewhere
-from lowwater.wire.reading import read_fields, read_json, write_object
-from lowwater.wire.response import decode_response
 
 _LOOKED_AT = 3
 RESPONSES: Format = "openai_responses"

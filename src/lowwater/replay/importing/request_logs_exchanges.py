@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from lowwater.core.formats.streams import answer_in_events, answer_in_stream
+from lowwater.core.strict_json import read_json, write_object
 from lowwater.errors import BadInput
 from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.times import seconds
-from lowwater.wire.reading import read_json, write_object
-from lowwater.wire.streams import answer_in_events, answer_in_stream
 
 _SENT = ("request", "request_body", "req", "proxy_server_request", "body", "params", "kwargs")
 _CAME = ("response", "response_body", "res", "result", "response_obj", "completion")

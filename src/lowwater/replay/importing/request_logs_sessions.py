@@ -11,13 +11,13 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.api_calls import Response
+from lowwater.core.cache.layout import chained
+from lowwater.core.messages import Format, Message
+from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import decoded
 from lowwater.replay.importing.gathering import gathered
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.layout import chained
-from lowwater.values.message import Format, Message
-from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.values.response import Response
 
 AGENT = "request-log"
 AT_HAND = 256 << 20

@@ -3,8 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.logs.recording import Recording
 from lowwater.replay.importing.lines import RecordedFile
-from lowwater.values.recording import Recording
 
 
 class Sharing(Struct, kw_only=True):

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
+from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.replay.importing.decoding import decoded_object, model_of_most, usage_in
 from lowwater.replay.importing.lines import RecordedFile
 from lowwater.replay.importing.outline import fields_in, items_in
 from lowwater.replay.importing.times import seconds
-from lowwater.values.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.values.usage import Usage
-from lowwater.wire.reading import read_json
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")

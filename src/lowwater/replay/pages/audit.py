@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from time import time
 
+from lowwater.core.models.model import Model
+from lowwater.core.wording import counted
 from lowwater.load.registry import load_registry
 from lowwater.replay.audit.report import Report, estimate_gaps
 from lowwater.replay.pages.audit_data import CAUSES, MOST_NATIVES, MOST_SESSIONS, NO_MODEL, AuditData, data_of
 from lowwater.replay.pages.document import Document, Tile, written
 from lowwater.replay.pages.words import amount, listed, money, share, short
-from lowwater.values.counted import counted
-from lowwater.values.model import Model
 
 _MOST_PRICES = 12
 """Models whose prices the page lists."""

@@ -13,7 +13,7 @@ from string import Template
 import msgspec
 from msgspec import Struct
 
-from lowwater.values.model import Model
+from lowwater.core.models.model import Model
 
 _STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
 _SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import time
 
+from lowwater.core.models.model import Model
+from lowwater.core.wording import counted
 from lowwater.load.registry import load_registry
 from lowwater.replay.pages.document import Document, Tile, written
 from lowwater.replay.pages.naming import OURS
@@ -14,8 +16,6 @@ from lowwater.replay.running.report import Report
 from lowwater.replay.running.results import MATTERS
 from lowwater.replay.running.script import PAUSE
 from lowwater.replay.running.sheets import ASSUMED
-from lowwater.values.counted import counted
-from lowwater.values.model import Model
 
 _MOST_PRICES = 12
 _MOST_REASONS = 3

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lowwater.account.advice_words import dollars
+from lowwater.core.accounts.advice import dollars
 
 UNKNOWN = "unknown"
 _NANO = 1_000_000_000

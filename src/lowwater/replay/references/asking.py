@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from lowwater.compact.summary.hygiene import own_words
+from lowwater.core.messages import Message, texts_of
+from lowwater.core.summary.activity import own_words
 from lowwater.replay.references.finding import find
 from lowwater.replay.references.uses import Use, said_in
-from lowwater.values.message import Message, texts_of
 
 MOST_WORDS = 24
 _SHORTEST = 3

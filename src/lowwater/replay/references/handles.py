@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from lowwater.values.message import texts_of
-from lowwater.values.view import Item, Original, Summary
+from lowwater.core.messages import texts_of
+from lowwater.core.view import Item, Original, Summary
 
 _SPAN = r"\d{1,15}(?:\s*(?:-|–|to)\s*(?:lw:)?\d{1,15})?"
 _HANDLE = re.compile(rf"\blw:({_SPAN}(?:,{_SPAN})*)", re.IGNORECASE)

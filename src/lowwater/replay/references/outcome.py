@@ -6,8 +6,8 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
+from lowwater.core.references import Kind
 from lowwater.replay.references.uses import Use
-from lowwater.values.references import Kind
 
 T = TypeVar("T")
 

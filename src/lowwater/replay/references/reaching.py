@@ -9,15 +9,16 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from lowwater.engine.recall import RecallTools, Room, Search
-from lowwater.engine.recall.schemas import EXPAND, SEARCH
-from lowwater.ports import Tokenizer
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import texts_of
+from lowwater.core.recall.recalled import EXPAND, SEARCH
+from lowwater.core.recall.search import Room, Search
+from lowwater.protocols import Tokenizer
 from lowwater.replay.references.finding import find
 from lowwater.replay.references.handles import Handle, visible_handles
 from lowwater.replay.references.outcome import Because, Outcome
 from lowwater.replay.references.uses import Use
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import texts_of
+from lowwater.session.recall_tools import RecallTools
 
 MOST_TOKENS = 4_000
 """Of one answer."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from lowwater.engine.recall import Search
-from lowwater.ports import Tokenizer
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, texts_of
+from lowwater.core.recall.search import Search
+from lowwater.core.view import Original, View
+from lowwater.protocols import Tokenizer
 from lowwater.replay.references.asking import Sight, words_for
 from lowwater.replay.references.finding import find
 from lowwater.replay.references.outcome import Outcome
 from lowwater.replay.references.reaching import Reach
 from lowwater.replay.references.uses import Use
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message, texts_of
-from lowwater.values.view import Original, View
 
 
 class Scorer:

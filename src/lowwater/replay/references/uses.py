@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from lowwater.core.messages import Message, ToolCall
+from lowwater.core.references import Kind, Reference, names, references
 from lowwater.replay.references.finding import Occurrences
-from lowwater.values.message import Message
-from lowwater.values.parts import ToolCall
-from lowwater.values.references import Kind, Reference, names, references
 
 _SHORTEST = 3
 

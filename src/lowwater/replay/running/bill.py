@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.errors import BadInput
+from lowwater.logs.recording import Recording
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.on_course import OPTIMUM
 from lowwater.replay.running.results import Outcome
 from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.values.recording import Recording
 
 FOUR = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 

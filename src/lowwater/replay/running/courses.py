@@ -5,10 +5,9 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from lowwater.compact.placeholder import placeholder
-from lowwater.count.preamble import count_preamble
-from lowwater.count.rules import rules_for
-from lowwater.ports import Tokenizer
+from lowwater.core.mechanisms.placeholder import placeholder
+from lowwater.core.tokens.counting import count_preamble, rules_for
+from lowwater.protocols import Tokenizer
 from lowwater.replay.course import Course, Turn, Use
 from lowwater.replay.recorded import Timed, course_of
 from lowwater.replay.references.finding import find

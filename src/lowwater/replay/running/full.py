@@ -6,12 +6,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.account.cadence import summaries_in
-from lowwater.compact.summary import extract
-from lowwater.count.rules import rules_for
-from lowwater.economics.bill import cost_of
+from lowwater.core.accounts.cadence import summaries_in
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_completion
+from lowwater.core.ledger import Ledger
+from lowwater.core.models.model import Marks, Model
+from lowwater.core.stored import Hit
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tokens.counting import rules_for
+from lowwater.core.view import Edited
 from lowwater.observe.sinks import MemorySink
-from lowwater.ports import Tokenizer
+from lowwater.protocols import Tokenizer
 from lowwater.replay.references.outcome import Outcome as Found
 from lowwater.replay.references.scoring import Scorer
 from lowwater.replay.references.uses import Use
@@ -20,15 +28,7 @@ from lowwater.replay.running.results import Event, Outcome
 from lowwater.replay.running.rows import Row, Rows
 from lowwater.replay.running.script import Exchange, Script
 from lowwater.replay.running.sheets import sheet_of
-from lowwater.values.events import Compaction
-from lowwater.values.ledger import Ledger
-from lowwater.values.model import Marks, Model
-from lowwater.values.settings import OutputSettings, Settings
-from lowwater.values.stored import Hit
-from lowwater.values.summaries import SummaryRequest, Written
-from lowwater.values.usage import Usage
-from lowwater.values.view import Edited
-from lowwater.wire.answers import as_completion
+from lowwater.settings import OutputSettings, Settings
 from lowwater.wiring.clock import ManualClock
 from lowwater.wiring.counting import counter_for
 from lowwater.wiring.library import Lowwater

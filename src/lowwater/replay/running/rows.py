@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.account.cadence import cadence
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.api_calls import Usage
+from lowwater.core.stored import Account
 from lowwater.replay.references.outcome import Outcome as Found
 from lowwater.replay.running.results import Cadence, Event, Outcome, Recalled, Series
-from lowwater.values.stored import Account
-from lowwater.values.usage import Usage
 
 
 class Row(Struct, frozen=True, kw_only=True):

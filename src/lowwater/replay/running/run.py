@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from lowwater.logs.recording import Recording
 from lowwater.replay.running.engine import Engine
 from lowwater.replay.running.folder import RunFolder
 from lowwater.replay.running.results import SessionResult
 from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.values.recording import Recording
 
 
 def replay(

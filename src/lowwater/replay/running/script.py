@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.messages import Format, Message
 from lowwater.errors import BadInput
+from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.replay.importing.playable import is_empty
-from lowwater.values.message import Format, Message
-from lowwater.values.recording import RecordedMessage, Recording
-from lowwater.wire.formats import decode_messages, encode_messages
 
 FORMAT: Format = "openai_chat"
 PAUSE = 20.0

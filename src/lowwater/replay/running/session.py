@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.models.model import Model
 from lowwater.errors import BadSetting, LowwaterError, defect
 from lowwater.load.registry import load_registry
+from lowwater.logs.recording import Recording
 from lowwater.replay.audit.calls import calls_of
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.audit.rows import rows_of
@@ -25,9 +27,7 @@ from lowwater.replay.running.on_course import OPTIMUM, OnCourse
 from lowwater.replay.running.results import Assumed, Bounds, Outcome, SessionResult
 from lowwater.replay.running.script import Script, script_of
 from lowwater.replay.running.sheets import ASSUMED, model_named, other_beside, sheet_of
-from lowwater.values.model import Model
-from lowwater.values.recording import Recording
-from lowwater.values.settings.words import did_you_mean, shown
+from lowwater.settings.fitting import did_you_mean, shown
 
 VERSION = 4
 """What a result means: raised with every change of how one comes about, so that no older one is taken for it."""

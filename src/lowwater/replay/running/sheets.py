@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from math import log
 
-from lowwater.economics.belief import HALF_LIFE, HALF_LIFE_ON_DISK
+from lowwater.core.cache.belief import HALF_LIFE, HALF_LIFE_ON_DISK
+from lowwater.core.models.model import Model, Units
+from lowwater.core.models.registry import Registry
 from lowwater.errors import BadInput
 from lowwater.replay.course import Sheet
-from lowwater.values.model import Model, Units
-from lowwater.values.registry import Registry
 
 SHEETS: Mapping[str, str] = {
     "anthropic-r10": "claude-opus-4-5",

@@ -1,9 +1,9 @@
 """Beginning a session as a copy of another, inside a transaction."""
 
+from lowwater.core.stored import About
 from lowwater.errors import BadInput
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import begin, find, next_version
-from lowwater.values.stored import About
 
 
 def copy(connection: Connection, session: str, to: str, about: About) -> int:

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, cast
 
+from lowwater.core.stored import About, Account, Listed, turns_before
 from lowwater.store.postgres.damage import naming
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.texts import key_of, told
 from lowwater.store.restoring import restore_event, restore_record
-from lowwater.values.stored import About, Account, Listed, turns_before
 
 ABOUT = "title, source, parent, ended_because, ended_at"
 """The columns of what is told of a session."""

@@ -1,7 +1,7 @@
 """From an address to a PostgreSQL store, where its driver is installed."""
 
 from lowwater.errors import BadSetting
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.store.indexing import Conceal
 
 SCHEMES = ("postgresql://", "postgres://")

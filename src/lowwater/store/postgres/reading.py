@@ -3,22 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Landmark, Outline, Stored
 from lowwater.errors import StaleLedger
 from lowwater.store.postgres.damage import naming, version_by
 from lowwater.store.postgres.listing import ABOUT, about
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import Session, find
-from lowwater.store.restoring import (
-    Held,
-    Row,
-    landmark,
-    restore_carried,
-    restore_entries,
-    restore_messages,
-)
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Landmark, Outline, Stored
+from lowwater.store.restoring import Held, Row, landmark, restore_carried, restore_entries, restore_messages
 
 
 def read(connection: Connection, session: str, since: int, until: int | None) -> Stored:

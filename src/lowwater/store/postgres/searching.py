@@ -2,11 +2,11 @@
 
 from typing import cast
 
+from lowwater.core.stored import Hit
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import find
 from lowwater.store.postgres.texts import told
 from lowwater.store.postgres.words import queries_of
-from lowwater.values.stored import Hit
 
 MOST_RANKED = 1_000
 """Texts that are ranked by how often and how closely they have the words, which means to read them."""

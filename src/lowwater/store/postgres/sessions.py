@@ -5,12 +5,12 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from lowwater.core.stored import About
 from lowwater.errors import StaleLedger
 from lowwater.store.growth import Growth
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.texts import key_of, stored
 from lowwater.store.sealing import seal
-from lowwater.values.stored import About
 
 
 class Session(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
 from lowwater.store.accounts_apart import AccountsApart
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.postgres import listing, reading, trails
@@ -11,10 +14,6 @@ from lowwater.store.postgres.copying import copy
 from lowwater.store.postgres.deleting import delete
 from lowwater.store.postgres.searching import search
 from lowwater.store.postgres.writing import append, ready
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
-from lowwater.values.trails import Followed, Trail
 
 
 class PostgresStore:

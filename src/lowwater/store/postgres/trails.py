@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import cast
 
+from lowwater.core.stored import Followed, Trail
 from lowwater.store.postgres.schema import Connection
 from lowwater.store.postgres.sessions import find
 from lowwater.store.postgres.texts import stored, told
-from lowwater.values.trails import Followed, Trail
 
 
 def leave(connection: Connection, trail: Trail) -> None:

@@ -7,6 +7,8 @@ from typing import cast
 from msgspec import MsgspecError, Struct
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
+from lowwater.core.entries import Compacted
+from lowwater.core.stored import About, Append
 from lowwater.errors import StaleLedger
 from lowwater.store.accounts_apart import UnwritableAccounts
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, Value, event_values, turn_values
@@ -20,8 +22,6 @@ from lowwater.store.postgres.sessions import Session, begin, carry, describe, fi
 from lowwater.store.postgres.texts import stored
 from lowwater.store.restoring import base_at
 from lowwater.store.sealing import Broken, seal
-from lowwater.values.entries import Compacted
-from lowwater.values.stored import About, Append
 
 
 def _insert(table: str, *columns: str) -> bytes:

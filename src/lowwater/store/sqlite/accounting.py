@@ -3,10 +3,10 @@
 import sqlite3
 from collections.abc import Sequence
 
+from lowwater.core.stored import Account, Listed, turns_before
 from lowwater.store.restoring import restore_event, restore_record
 from lowwater.store.sqlite.reading import naming
 from lowwater.store.sqlite.rows import ListedRow, Session, all_sessions
-from lowwater.values.stored import Account, Listed, turns_before
 
 
 def sessions(connection: sqlite3.Connection) -> list[Listed]:

@@ -2,10 +2,10 @@
 
 import sqlite3
 
+from lowwater.core.stored import About
 from lowwater.errors import BadInput, StaleLedger
 from lowwater.store.sqlite.rows import find
 from lowwater.store.sqlite.writing import begin, next_version
-from lowwater.values.stored import About
 
 _COPIES = (
     """INSERT INTO entries (session, position, version, at, kind, messages, tokens, body)

@@ -4,6 +4,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import Outline, Stored
 from lowwater.errors import StaleLedger
 from lowwater.store.restoring import (
     Held,
@@ -15,9 +18,6 @@ from lowwater.store.restoring import (
     restore_messages,
 )
 from lowwater.store.sqlite.rows import Session, find
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import Outline, Stored
 
 
 def read(connection: sqlite3.Connection, session: str, since: int, until: int | None) -> Stored:

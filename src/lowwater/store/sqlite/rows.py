@@ -4,7 +4,7 @@ import sqlite3
 
 from msgspec import Struct
 
-from lowwater.values.stored import About, Listed
+from lowwater.core.stored import About, Listed
 
 
 class Session(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.entries import Appended, Compacted, Entry, Opened, Stand
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, ToolCall, ToolResult
+from lowwater.core.stored import About, Append
 from lowwater.errors import IllegalEntry, UnusableStore
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS
 from lowwater.store.packing import (
@@ -31,13 +36,6 @@ from lowwater.store.sealing import Broken, unseal
 from lowwater.store.sqlite.connections import log_of, refuse_without_log
 from lowwater.store.sqlite.pages import CellRow, Pages
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.values.entries import Appended, Compacted, Entry, Opened, Stand
-from lowwater.values.events import Event
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, ToolCall, ToolResult
-from lowwater.values.stored import About, Append
-from lowwater.values.turn_record import TurnRecord
 
 T = TypeVar("T")
 

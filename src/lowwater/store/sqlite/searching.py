@@ -2,8 +2,8 @@
 
 import sqlite3
 
+from lowwater.core.stored import Hit
 from lowwater.store.indexing import phrases_in
-from lowwater.values.stored import Hit
 
 # CROSS JOIN keeps the order: the index is asked once, and not for each message of a session.
 _SEARCH = """SELECT sessions.name, messages.number, messages.tokens, -bm25(search) AS score

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lowwater.core.entries import Entry
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
 from lowwater.store.accounts_apart import AccountsApart
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.packing import pack
@@ -14,10 +17,6 @@ from lowwater.store.sqlite.copying import copy
 from lowwater.store.sqlite.deleting import TOGETHER, delete
 from lowwater.store.sqlite.searching import search
 from lowwater.store.sqlite.writing import append
-from lowwater.values.entries import Entry
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Account, Append, Hit, Listed, Outline, Stored
-from lowwater.values.trails import Followed, Trail
 
 
 class SqliteStore:

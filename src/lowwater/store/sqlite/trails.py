@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from lowwater.values.trails import Followed, Trail
+from lowwater.core.stored import Followed, Trail
 
 AT_ONCE = 500
 """Keys in one question; SQLite takes a thousand at least."""

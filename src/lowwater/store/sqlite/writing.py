@@ -7,6 +7,8 @@ from contextlib import suppress
 from msgspec import MsgspecError, Struct
 from msgspec.structs import asdict
 
+from lowwater.core.entries import Compacted
+from lowwater.core.stored import About, Append
 from lowwater.errors import StaleLedger
 from lowwater.store.accounts_apart import UnwritableAccounts
 from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS, event_values, turn_values
@@ -17,8 +19,6 @@ from lowwater.store.restoring import base_at
 from lowwater.store.sealing import Broken, seal
 from lowwater.store.sqlite.catching_up import AT_ONCE, catch_up, waiting
 from lowwater.store.sqlite.reading import entry_body
-from lowwater.values.entries import Compacted
-from lowwater.values.stored import About, Append
 
 
 class _Session(Struct, frozen=True, kw_only=True):

@@ -1,19 +1,9 @@
 """What a store has to tell of its sessions: a list of them, and what each did and cost."""
 
-from lowwater.testing.store_contract.samples import (
-    Check,
-    Open,
-    add,
-    compaction,
-    said,
-    skip,
-    summarized,
-    turn,
-)
-from lowwater.values.entries import Checkpointed, ModelChanged, Opened, Rewound
-from lowwater.values.events import Event
-from lowwater.values.stored import About, Append, Listed
-from lowwater.values.turn_record import TurnRecord
+from lowwater.core.entries import Checkpointed, ModelChanged, Opened, Rewound
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.stored import About, Append, Listed
+from lowwater.testing.store_contract.samples import Check, Open, add, compaction, said, skip, summarized, turn
 
 
 def _a_session_is_listed_with_all_that_is_told_of_it(reopen: Open) -> None:

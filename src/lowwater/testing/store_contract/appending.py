@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from threading import Thread
 
+from lowwater.core.entries import Appended
+from lowwater.core.stored import About, Append
 from lowwater.errors import IllegalEntry, UnusableStore
 from lowwater.testing.store_contract.samples import (
     Check,
@@ -17,8 +19,6 @@ from lowwater.testing.store_contract.samples import (
     texts,
     turn,
 )
-from lowwater.values.entries import Appended
-from lowwater.values.stored import About, Append
 
 
 def _a_stale_version_is_refused_and_nothing_is_written(reopen: Open) -> None:

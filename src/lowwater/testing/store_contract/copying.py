@@ -1,7 +1,9 @@
 """What a store has to do when one session begins as a copy of another."""
 
+from lowwater.core.entries import Opened
+from lowwater.core.stored import About, Append, Listed
 from lowwater.errors import BadInput
-from lowwater.ports import Store
+from lowwater.protocols import Store
 from lowwater.testing.store_contract.samples import (
     Check,
     Open,
@@ -14,8 +16,6 @@ from lowwater.testing.store_contract.samples import (
     texts,
     turn,
 )
-from lowwater.values.entries import Opened
-from lowwater.values.stored import About, Append, Listed
 
 
 def _begin(store: Store) -> int:

@@ -1,7 +1,7 @@
 """What a store has to do when a session is deleted."""
 
+from lowwater.core.stored import About, Append, Outline, Stored
 from lowwater.testing.store_contract.samples import Check, Open, add, compaction, said, stale, texts, turn
-from lowwater.values.stored import About, Append, Outline, Stored
 
 
 def _deleting_one_session_leaves_the_others_whole(reopen: Open) -> None:

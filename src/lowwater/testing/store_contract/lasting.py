@@ -1,5 +1,6 @@
 """What a store that outlives its process has to do."""
 
+from lowwater.core.stored import About, Append
 from lowwater.testing.store_contract.samples import (
     Check,
     Open,
@@ -12,7 +13,6 @@ from lowwater.testing.store_contract.samples import (
     texts,
     turn,
 )
-from lowwater.values.stored import About, Append
 
 
 def _what_was_appended_is_there_when_opened_again(reopen: Open) -> None:

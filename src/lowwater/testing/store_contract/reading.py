@@ -1,9 +1,6 @@
 """What a store has to give back of a session: all, what is new, an outline, or a part."""
 
-from lowwater.errors import StaleLedger
-from lowwater.ports import Store
-from lowwater.testing.store_contract.samples import Check, Open, add, said, stale, summarized, texts
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Appended,
     Checkpointed,
     Entry,
@@ -12,8 +9,11 @@ from lowwater.values.entries import (
     PreambleChanged,
     Rewound,
 )
-from lowwater.values.ledger import Numbered
-from lowwater.values.stored import About, Append, Landmark, Outline, Stored
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import About, Append, Landmark, Outline, Stored
+from lowwater.errors import StaleLedger
+from lowwater.protocols import Store
+from lowwater.testing.store_contract.samples import Check, Open, add, said, stale, summarized, texts
 
 _TWO = Appended(at=4.0, messages=(*said("three").messages, *said("four").messages), tokens=(3, 4))
 _LEDGER: tuple[Entry, ...] = (

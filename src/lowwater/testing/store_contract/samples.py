@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Reason
+from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Summarized
+from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
+from lowwater.core.messages import Message, Text, Wire
+from lowwater.core.stored import Append
 from lowwater.errors import LowwaterError, StaleLedger
-from lowwater.ports import Store
-from lowwater.values.decision import Reason
-from lowwater.values.entries import Appended, Compacted, Entry, Kept, Numbers, Summarized
-from lowwater.values.events import Compaction, Phase, Rejected, Skip
-from lowwater.values.message import Message, Wire
-from lowwater.values.parts import Text
-from lowwater.values.stored import Append
-from lowwater.values.turn_record import TurnRecord
-from lowwater.values.usage import Usage
+from lowwater.protocols import Store
 
 Open = Callable[[], Store]
 Check = Callable[[Open], None]
@@ -63,7 +61,11 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
         phases=(Phase(mechanism="elide", removed=200), Phase(mechanism="summarize", removed=400)),
         number=number,
         cost=12_345,
-        rejected=(Rejected(by="small", code="references_missing", missing=1, first_missing=("src/数.py",)),),
+        rejected=(
+            Rejected(
+                by="small", code="references_missing", missing=1, first_missing=("src/lowwater/src/数.py",)
+            ),
+        ),
         price=20_000,
         saves=5_000,
         summary_prompts=61_500,

@@ -1,17 +1,9 @@
 """What a store has to find by words."""
 
-from lowwater.ports import Store
-from lowwater.testing.store_contract.samples import (
-    Check,
-    ConcealingCheck,
-    Open,
-    OpenConcealing,
-    add,
-    said,
-)
-from lowwater.values.entries import Appended
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, Thinking, ToolCall, ToolResult
+from lowwater.core.entries import Appended
+from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult
+from lowwater.protocols import Store
+from lowwater.testing.store_contract.samples import Check, ConcealingCheck, Open, OpenConcealing, add, said
 
 
 def _found(store: Store, words: str, *, session: str | None = None, limit: int = 5) -> list[tuple[str, int]]:

@@ -1,7 +1,7 @@
 """What a store has to do to know a session again by its client's list."""
 
+from lowwater.core.stored import Followed, Trail
 from lowwater.testing.store_contract.samples import Check, Open, add, said
-from lowwater.values.trails import Followed, Trail
 
 _ONE, _TWO, _THREE = (bytes([number]) * 16 for number in (1, 2, 3))
 

@@ -2,12 +2,12 @@
 
 from hypothesis import strategies as st
 
+from lowwater.core.messages import Format
 from lowwater.testing.strategies.anthropic import anthropic_transcripts
 from lowwater.testing.strategies.ledger import ledger_entries, ledgers
 from lowwater.testing.strategies.openai_chat import openai_chat_transcripts
 from lowwater.testing.strategies.openai_responses import openai_responses_transcripts
 from lowwater.testing.strategies.values import conversations, message_values
-from lowwater.values.message import Format
 
 __all__ = ["conversations", "ledger_entries", "ledgers", "message_values", "messages", "transcripts"]
 

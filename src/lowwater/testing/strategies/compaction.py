@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lowwater.core.entries import Altered, Compacted, Edit, Kept, Numbers, Stand, Summarized
+from lowwater.core.groups import groups
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message, Text, Thinking, ToolResult
+from lowwater.core.view import Item, Summary
 from lowwater.testing.strategies.text import spoken
-from lowwater.values.entries import Altered, Compacted, Edit, Kept, Numbers, Stand, Summarized
-from lowwater.values.groups import groups
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.parts import Text, Thinking, ToolResult
-from lowwater.values.view import Item, Summary
 
 _FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
 

@@ -4,11 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from lowwater.testing.strategies.compaction import draw_compaction
-from lowwater.testing.strategies.skeleton import Slot
-from lowwater.testing.strategies.text import texts
-from lowwater.testing.strategies.values import draw_messages, preambles
-from lowwater.values.entries import (
+from lowwater.core.entries import (
     Appended,
     Checkpointed,
     Entry,
@@ -18,9 +14,13 @@ from lowwater.values.entries import (
     Rewound,
     TakenBack,
 )
-from lowwater.values.ledger import Ledger
-from lowwater.values.message import Message
-from lowwater.values.view import Summary
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Message
+from lowwater.core.view import Summary
+from lowwater.testing.strategies.compaction import draw_compaction
+from lowwater.testing.strategies.skeleton import Slot
+from lowwater.testing.strategies.text import texts
+from lowwater.testing.strategies.values import draw_messages, preambles
 
 _MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
 _TOKENS = st.integers(min_value=0, max_value=5_000)

@@ -3,11 +3,20 @@
 import msgspec
 from hypothesis import strategies as st
 
+from lowwater.core.messages import (
+    AnyPart,
+    Document,
+    Image,
+    Message,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.testing.strategies.skeleton import Slot, skeletons
 from lowwater.testing.strategies.spelling import Spelling, arguments
 from lowwater.testing.strategies.text import base64s, names, spoken, texts
-from lowwater.values.message import Message
-from lowwater.values.parts import AnyPart, Document, Image, ResultPart, Text, Thinking, ToolCall, ToolResult
 
 _TEXT = spoken().map(lambda text: Text(text=text))
 _IMAGE = st.one_of(

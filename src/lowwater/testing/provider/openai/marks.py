@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from lowwater.core.models.routers import ALIBABA, UNKNOWN, Router, router_of
 from lowwater.testing.provider.openai.body import invalid, parts_of
 from lowwater.testing.provider.rule import Incoming, Violation
-from lowwater.values.routers import ALIBABA, UNKNOWN, Router, router_of
 
 _MARK = "cache_control"
 

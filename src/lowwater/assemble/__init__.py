@@ -1,1 +1,0 @@
-"""From a view to a request that the provider accepts."""

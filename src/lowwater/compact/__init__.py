@@ -1,1 +1,0 @@
-"""Mechanisms: each proposes what it could remove and carries it out."""

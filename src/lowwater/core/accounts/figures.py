@@ -1,0 +1,245 @@
+"""What the turns, summaries and compactions of a model add up to."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from msgspec import Struct
+
+from lowwater.core.accounts.cadence import summaries_in
+from lowwater.core.accounts.payback import Payback
+from lowwater.core.events import Compaction, TurnRecord
+from lowwater.core.models.registry import Registry, one_name
+from lowwater.core.stored import Account
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """The sums of one model, or of all of them.
+
+    Money is in nano-dollars, over the turns and compactions whose cost is known: None if there are some and none of theirs is.
+    How many are missing stands beside it. `net` is None as soon as a compaction is missing, for it would flatter.
+    """
+
+    model: str
+    """Empty for all models together."""
+    sessions: int
+    turns: int
+    unpriced_turns: int
+    prompt: int
+    """Tokens of all prompts, as far as providers reported them."""
+    output: int
+    cache_read: int
+    cache_read_share: float | None
+    foreseen_turns: int
+    """Turns that tell both what was to be read from the cache and what was."""
+    foreseen_off: float | None
+    """The tokens by which that was off, either way, as a share of the prompts of these turns."""
+    cost: int | None
+    untouched: int | None
+    """What the turns would have cost had nothing ever been compacted."""
+    passes: int
+    """Compactions that were committed."""
+    unpriced_passes: int
+    reclaimed: int
+    """Tokens that compactions took out of prompts, each counted once."""
+    saved: int
+    """Tokens that calls did not carry because of it, counted at every call."""
+    summary_tokens: int
+    summary_cost: int | None
+    summary_cost_per_1000: float | None
+    """For 1,000 tokens of summary, whoever wrote it."""
+    rewriting_cost: int | None
+    compaction_cost: int | None
+    """Summaries and rewriting together."""
+    net: int | None
+    """What was saved in the end: `untouched` less `cost`, in which rewriting is, and less summaries."""
+    score: float | None
+    """The mean share of critical references that summaries kept."""
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """What belongs to one model, or to all, out of many sessions."""
+
+    sessions: int
+    records: Sequence[TurnRecord]
+    events: Sequence[Compaction]
+    paybacks: Sequence[Payback]
+
+
+def figures(model: str, gathered: Gathered) -> Figures:
+    """Return the sums of what was gathered."""
+    records, events, paybacks = gathered.records, gathered.events, gathered.paybacks
+    usages = [record.usage for record in records if record.usage is not None]
+    prompt, cache_read = sum(usage.prompt for usage in usages), sum(usage.cache_read for usage in usages)
+    foreseen = [
+        (abs(record.expected.cache_read - record.usage.cache_read), record.usage.prompt)
+        for record in records
+        if record.expected is not None and record.usage is not None
+    ]
+    summaries = known_sum(event.cost for event in events)
+    rewriting = known_sum(payback.rewriting for payback in paybacks)
+    return Figures(
+        model=model,
+        sessions=gathered.sessions,
+        turns=len(records),
+        unpriced_turns=sum(record.cost is None for record in records),
+        prompt=prompt,
+        output=sum(usage.output for usage in usages),
+        cache_read=cache_read,
+        cache_read_share=share(cache_read, prompt),
+        foreseen_turns=len(foreseen),
+        foreseen_off=share(sum(off for off, _ in foreseen), sum(prompt for _, prompt in foreseen)),
+        cost=known_sum(record.cost for record in records),
+        untouched=known_sum(map(_untouched, records)),
+        passes=len(events),
+        unpriced_passes=_unpriced(paybacks),
+        reclaimed=sum(event.reclaimed for event in events),
+        saved=sum(record.removed for record in records),
+        summary_tokens=sum(event.summary_tokens for event in events),
+        summary_cost=summaries,
+        summary_cost_per_1000=cost_per_1000(events),
+        rewriting_cost=rewriting,
+        compaction_cost=None if summaries is None or rewriting is None else summaries + rewriting,
+        net=_net(gathered),
+        score=mean(event.score for event in events),
+    )
+
+
+def known_sum(amounts: Iterable[int | None]) -> int | None:
+    """Return the sum of the amounts that are known; None if there are some and none is."""
+    every = list(amounts)
+    known = [amount for amount in every if amount is not None]
+    return sum(known) if known or not every else None
+
+
+def cost_per_1000(events: Iterable[Compaction]) -> float | None:
+    """Return the nano-dollars for 1,000 tokens of summary, over the events whose cost is known; None if there are none."""
+    priced = [(event.cost, event.summary_tokens) for event in events if event.cost is not None]
+    written = [(cost, tokens) for cost, tokens in priced if tokens]
+    return share(1_000 * sum(cost for cost, _ in written), sum(tokens for _, tokens in written))
+
+
+def mean(numbers: Iterable[float | None]) -> float | None:
+    """Return the mean of the numbers that there are; None if there are none."""
+    known = [number for number in numbers if number is not None]
+    return share(sum(known), len(known))
+
+
+def share(part: float, whole: float) -> float | None:
+    """Return one number divided by another; None if that is a share of nothing."""
+    return part / whole if whole else None
+
+
+def _untouched(record: TurnRecord) -> int | None:
+    """Return what a turn would have cost untouched; what earlier versions of Lowwater told below zero is not known."""
+    return None if record.untouched is None or record.untouched < 0 else record.untouched
+
+
+def _unpriced(paybacks: Sequence[Payback]) -> int:
+    return sum(payback.summaries is None or payback.rewriting is None for payback in paybacks)
+
+
+def _net(gathered: Gathered) -> int | None:
+    pairs = ((_untouched(record), record.cost) for record in gathered.records)
+    gains = known_sum(
+        None if untouched is None or cost is None else untouched - cost for untouched, cost in pairs
+    )
+    if gains is None or _unpriced(gathered.paybacks):
+        return None
+    return gains - sum(event.cost or 0 for event in gathered.events)
+
+
+class Summarizing(Struct, frozen=True, kw_only=True):
+    """One summarizer's summaries."""
+
+    by: str
+    summaries: int
+    """Put in place."""
+    tokens: int
+    priced: int
+    """Of those put in place, how many have a cost that is known and nobody else's work in it."""
+    cost_per_1000: float | None
+    """What these cost for 1,000 tokens of summary, in nano-dollars."""
+    scored: int
+    score: float | None
+    """The mean share of critical references they kept."""
+    rejected: int
+    """Not accepted as they were written; some of them were repaired and put in place."""
+
+
+def summarizing(accounts: Sequence[Account], registry: Registry) -> list[Summarizing]:
+    """Return what each summarizer wrote, who wrote most first; a model goes by its one name."""
+    named = cache(lambda by: _name(by, registry))
+    wrote: defaultdict[str, list[Compaction]] = defaultdict(list)
+    rejected: Counter[str] = Counter()
+    for event in (event for account in accounts for event in account.events):
+        rejected.update(named(each.by) for each in event.rejected)
+        if isinstance(event, Compaction) and event.summarizer:
+            wrote[named(event.summarizer)].append(event)
+    found = [_summarizing(by, wrote[by], rejected[by]) for by in {**wrote, **rejected}]
+    return sorted(found, key=lambda each: (-each.summaries, each.by))
+
+
+def _summarizing(by: str, events: Sequence[Compaction], rejected: int) -> Summarizing:
+    alone = [event for event in events if all(each.by == event.summarizer for each in event.rejected)]
+    priced = [event for event in alone if event.cost is not None and event.summary_tokens]
+    scores = [event.score for event in events if event.score is not None]
+    return Summarizing(
+        by=by,
+        summaries=sum(map(summaries_in, events)),
+        tokens=sum(event.summary_tokens for event in events),
+        priced=sum(map(summaries_in, priced)),
+        cost_per_1000=cost_per_1000(priced),
+        scored=len(scores),
+        score=mean(scores),
+        rejected=rejected,
+    )
+
+
+def _name(by: str, registry: Registry) -> str:
+    """Return the one name of a model that is known; a summarizer called otherwise keeps its name."""
+    return one_name(by, registry) if registry.match(by).how in {"listed", "resold"} else by
+
+
+class Repayment(Struct, frozen=True, kw_only=True):
+    """What became of many compactions; those made before one and the same call count as one."""
+
+    compactions: int
+    paid: int
+    """Have paid for themselves."""
+    failed: int
+    """Have not, and never will: undone, replaced, or their session ended."""
+    undone: int
+    """Of those that failed, were undone."""
+    open: int
+    """Have not yet."""
+    unknown: int
+    """Of these it cannot be told: no call came yet, or a price or a usage is not known."""
+    missing: int
+    """Nano-dollars that those that failed cost and did not save."""
+    compared: int
+    """Have paid for themselves and were predicted to."""
+    predicted: float | None
+    """The mean number of later calls after which these were to."""
+    realised: float | None
+    """The mean number of later calls after which they had."""
+
+
+def repayment(paybacks: Sequence[Payback]) -> Repayment:
+    """Return how these were paid back."""
+    unknown = [payback for payback in paybacks if payback.missing is None and payback.turns is None]
+    paid = [payback for payback in paybacks if payback.turns is not None]
+    failed = [payback for payback in paybacks if payback.turns is None and payback.failed]
+    compared = [payback for payback in paid if payback.predicted is not None]
+    return Repayment(
+        compactions=len(paybacks),
+        paid=len(paid),
+        failed=len(failed),
+        undone=sum(payback.over == "undone" for payback in failed),
+        open=len(paybacks) - len(unknown) - len(paid) - len(failed),
+        unknown=len(unknown),
+        missing=sum(payback.missing or 0 for payback in failed),
+        compared=len(compared),
+        predicted=mean(payback.predicted for payback in compared),
+        realised=mean(payback.turns for payback in compared),
+    )

@@ -1,0 +1,1 @@
+"""What the provider's prompt cache holds, and where to mark a request for it."""

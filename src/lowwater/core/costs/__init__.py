@@ -1,0 +1,1 @@
+"""What a call, a rewrite and waiting cost."""

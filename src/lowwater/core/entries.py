@@ -1,0 +1,235 @@
+"""What can happen in a session: the entries of a ledger, and edits to messages."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.messages import (
+    AnyPart,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    ResultPart,
+    Role,
+    Text,
+    ToolResult,
+)
+from lowwater.core.stored_form import stored_as
+from lowwater.errors import IllegalEntry
+
+
+class Opened(
+    Struct, frozen=True, kw_only=True, tag="opened", rename=stored_as("opened"), forbid_unknown_fields=True
+):
+    """The session begins; `vocabulary` is what its messages are counted in, for good."""
+
+    at: float
+    model: str
+    vocabulary: str
+
+
+class Appended(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="appended",
+    rename=stored_as("exported_appended"),
+    forbid_unknown_fields=True,
+):
+    """Messages came in; `tokens` is the size of each in the session's vocabulary, counted once."""
+
+    at: float
+    messages: tuple[Message, ...]
+    tokens: tuple[int, ...]
+
+
+class PreambleChanged(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="preamble_changed",
+    rename=stored_as("preamble_changed"),
+    forbid_unknown_fields=True,
+):
+    """System prompt or tools, which stand before the messages, are these from now on; JSON as they were sent."""
+
+    at: float
+    system: bytes = b""
+    tools: bytes = b""
+    tokens: int = 0
+
+
+class ModelChanged(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="model_changed",
+    rename=stored_as("model_changed"),
+    forbid_unknown_fields=True,
+):
+    """Another model answers from now on."""
+
+    at: float
+    model: str
+
+
+class Numbers(Struct, frozen=True, kw_only=True, rename=stored_as("numbers"), forbid_unknown_fields=True):
+    """The messages numbered `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+class Edit(Struct, frozen=True, kw_only=True, rename=stored_as("edit"), forbid_unknown_fields=True):
+    """One part of a message is shown as another part, or dropped (`by` is None).
+
+    `path` leads to it: the part's index, and for something inside a tool result the index there.
+    """
+
+    path: tuple[int, ...]
+    by: AnyPart | None
+
+
+class Kept(
+    Struct, frozen=True, kw_only=True, tag="kept", rename=stored_as("kept"), forbid_unknown_fields=True
+):
+    """These messages stand in the view as they are."""
+
+    numbers: Numbers
+
+
+class Altered(
+    Struct, frozen=True, kw_only=True, tag="altered", rename=stored_as("altered"), forbid_unknown_fields=True
+):
+    """This message stands in the view with some parts replaced; the text of placeholders is frozen here."""
+
+    number: int
+    edits: tuple[Edit, ...]
+    tokens: int
+
+
+class Summarized(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="summarized",
+    rename=stored_as("summarized"),
+    forbid_unknown_fields=True,
+):
+    """A text stands in the view for the messages in `sources`."""
+
+    text: str
+    role: Role
+    sources: tuple[Numbers, ...]
+    tokens: int
+    depth: int = 1
+    block: bytes = b""
+    """The provider's own compaction block, byte for byte, where that is what stands there; `text` is what it says."""
+
+
+Stand = Kept | Altered | Summarized
+
+
+class Compacted(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="compacted",
+    rename=stored_as("compacted"),
+    forbid_unknown_fields=True,
+):
+    """The view is these stands from now on, in order; no message was changed or lost."""
+
+    at: float
+    mechanisms: tuple[str, ...]
+    stands: tuple[Stand, ...]
+
+
+class Rewound(
+    Struct, frozen=True, kw_only=True, tag="rewound", rename=stored_as("rewound"), forbid_unknown_fields=True
+):
+    """The view is again what it was when the ledger had `to` entries.
+
+    Messages that came later stay behind it unless `discard_later`, which goes back in time.
+    """
+
+    at: float
+    to: int
+    discard_later: bool = False
+
+
+class TakenBack(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="taken_back",
+    rename=stored_as("taken_back"),
+    forbid_unknown_fields=True,
+):
+    """The client no longer has these messages: they leave the view, and what was compacted before them stays so."""
+
+    at: float
+    numbers: tuple[int, ...]
+
+
+class Checkpointed(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag="checkpointed",
+    rename=stored_as("checkpointed"),
+    forbid_unknown_fields=True,
+):
+    """This position of the ledger has a name."""
+
+    at: float
+    name: str
+
+
+Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | TakenBack | Checkpointed
+
+
+def apply_edits(message: Message, edits: Iterable[Edit]) -> Message:
+    """Return `message` with `edits` made, in order.
+
+    Indexes count as if nothing had been dropped; those inside a tool result count in the result as edited before.
+    """
+    parts: list[AnyPart | None] = list(message.parts)
+    inside: dict[int, list[ResultPart | None]] = {}
+    for edit in edits:
+        at, *rest = edit.path or (-1,)
+        if not 0 <= at < len(parts):
+            raise _no_such_part(edit, message)
+        if not rest:
+            parts[at] = edit.by
+            inside.pop(at, None)
+            continue
+        result = parts[at]
+        if not isinstance(result, ToolResult) or len(rest) > 1 or not 0 <= rest[0] < len(result.parts):
+            raise _no_such_part(edit, message)
+        inside.setdefault(at, list(result.parts))[rest[0]] = _result_part(edit.by)
+    for at, within in inside.items():
+        result = parts[at]
+        assert isinstance(result, ToolResult)
+        parts[at] = replace(result, parts=tuple(part for part in within if part is not None))
+    return message.with_parts([part for part in parts if part is not None])
+
+
+def _no_such_part(edit: Edit, message: Message) -> IllegalEntry:
+    return IllegalEntry(f"no part {edit.path} to edit in a message of {len(message.parts)} parts")
+
+
+def _result_part(part: AnyPart | None) -> ResultPart | None:
+    if part is None or isinstance(part, Text | Image | Document | Opaque):
+        return part
+    raise IllegalEntry(f"a {part.kind} cannot stand inside a tool result")
+
+
+def merge_edits(old: Iterable[Edit], new: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Return the edits that do both: a new one replaces older ones at its place and inside it."""
+    added = tuple(new)
+    places = {edit.path for edit in added}
+    kept = [edit for edit in old if not any(edit.path[: len(place)] == place for place in places)]
+    return tuple(sorted((*kept, *added), key=lambda edit: edit.path))

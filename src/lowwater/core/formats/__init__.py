@@ -1,0 +1,1 @@
+"""Provider formats: bytes to messages and back, untouched messages byte for byte."""

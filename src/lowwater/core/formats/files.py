@@ -1,0 +1,449 @@
+"""Conversations and whole sessions as files."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Request
+from lowwater.core.entries import (
+    Altered,
+    Appended,
+    Compacted,
+    Edit,
+    Entry,
+    Opened,
+    PreambleChanged,
+    Stand,
+    Summarized,
+)
+from lowwater.core.events import Compaction, Event, Rejected, Skip, TurnRecord
+from lowwater.core.formats.codec import (
+    decode_messages,
+    decode_request,
+    encode_messages,
+    encode_request,
+    reread,
+    split_messages,
+)
+from lowwater.core.formats.detect import detect, told_format
+from lowwater.core.formats.openai_responses import is_known
+from lowwater.core.ledger import Ledger
+from lowwater.core.messages import Format, Message
+from lowwater.core.secrets.redaction import conceal, conceal_json, conceal_message, conceal_parts
+from lowwater.core.stored import About
+from lowwater.core.strict_json import read_fields, read_json, without_line_breaks, write_array, write_json
+from lowwater.errors import BadInput, IllegalEntry, UnknownFormat, UnreadableJson
+
+Shape = Literal["request", "array", "lines"]
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """Messages with what a request says around them; `shape` is how to write them back.
+
+    `request`: one API request body, kept in `around`. `array`: a JSON array. `lines`: one message a line, with an
+    optional first line that is no message, kept in `around`.
+    """
+
+    shape: Shape
+    format: Format
+    messages: tuple[Message, ...]
+    around: bytes = b""
+    system: bytes = b""
+    tools: bytes = b""
+    model: str = ""
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class _Header(Struct):
+    model: str | None = None
+
+
+def decode_conversation(data: bytes, format: Format | None = None) -> Conversation:
+    """Return the conversation in `data`, or raise a BadInput that says what to change."""
+    text = data.removeprefix(_BYTE_ORDER_MARK).strip()
+    if not text:
+        raise UnknownFormat(
+            "nothing to read: expected a JSON array of messages, JSON lines or a request body"
+        )
+    if text[:1] == b"[":
+        return _from_array(text, format)
+    if text[:1] != b"{":
+        raise UnknownFormat("not a conversation: expected JSON that starts with [ or {")
+    if b"\n" in text and _is_object(text.split(b"\n", 1)[0]):
+        return _from_lines(text, format)
+    fields = read_fields(text)
+    if "messages" not in fields and "input" not in fields and _is_message(fields):
+        return _from_lines(text, format)
+    return _from_request(text, format)
+
+
+def encode_conversation(conversation: Conversation) -> bytes:
+    """Return the conversation in the shape it came in; untouched messages byte for byte."""
+    messages = encode_messages(conversation.messages, conversation.format)
+    match conversation.shape:
+        case "array":
+            return write_array(messages)
+        case "lines":
+            lines = [conversation.around, *messages] if conversation.around else messages
+            return b"".join(without_line_breaks(line) + b"\n" for line in lines)
+        case "request":
+            return encode_request(_request(conversation))
+
+
+def _request(conversation: Conversation) -> Request:
+    return Request(
+        format=conversation.format,
+        body=conversation.around,
+        messages=conversation.messages,
+        system=conversation.system,
+        tools=conversation.tools,
+        model=conversation.model,
+    )
+
+
+def _from_array(text: bytes, format: Format | None) -> Conversation:
+    raws = split_messages(text)
+    found = format or detect(raws)
+    return Conversation(shape="array", format=found, messages=tuple(decode_messages(raws, found)))
+
+
+def _from_request(text: bytes, format: Format | None) -> Conversation:
+    request = decode_request(text, format)
+    return Conversation(
+        shape="request",
+        format=request.format,
+        messages=request.messages,
+        around=text,
+        system=request.system,
+        tools=request.tools,
+        model=request.model,
+    )
+
+
+def _from_lines(text: bytes, format: Format | None) -> Conversation:
+    lines = [(number, line) for number, line in enumerate(text.split(b"\n"), start=1) if line.strip()]
+    header = b""
+    raws: list[bytes] = []
+    for number, line in lines:
+        try:
+            fields = read_fields(line)
+        except BadInput as error:
+            raise type(error)(f"line {number}: {error}") from None
+        if _is_message(fields):
+            raws.append(line)
+        elif number == 1:
+            header = line
+        else:
+            raise UnknownFormat(f"line {number} has no role: expected one message a line")
+    if not raws:
+        raise UnknownFormat(
+            "no line has a role: expected one message a line, or a request body with `messages`"
+        )
+    found = format or detect(raws)
+    messages = tuple(decode_messages(raws, found))
+    model = read_json(header, _Header).model or "" if header else ""
+    return Conversation(shape="lines", format=found, messages=messages, around=header, model=model)
+
+
+def _is_message(fields: dict[str, bytes]) -> bool:
+    """Return whether an object is a message, or an item of the Responses format."""
+    kind = fields.get("type", b"").strip(b'"').decode(errors="replace")
+    return "role" in fields or (is_known(kind) and kind != "message")
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        read_fields(line)
+    except BadInput:
+        return False
+    return True
+
+
+def message_lines(messages: Sequence[Message]) -> list[bytes]:
+    """Return one JSON object a line, without line ends.
+
+    Those that came in the format the messages speak last, or read the same there, leave as they came; line breaks
+    between their fields become spaces.
+    """
+    format = _spoken(messages)
+    read = list(messages)
+    for other in get_args(Format):
+        read = reread(read, assumed=other, format=format)
+    return [_on_one_line(raw) for raw in encode_messages(read, format)]
+
+
+def _spoken(messages: Sequence[Message]) -> Format:
+    """Return the format that was told last, or else the one they were read in."""
+    wires = [message.wire for message in reversed(messages) if message.wire is not None]
+    told = told_format(wire.raw for wire in wires)
+    return told or (wires[0].format if wires else "openai_chat")
+
+
+def _on_one_line(raw: bytes) -> bytes:
+    # Inside a JSON string there is no bare line break, so this changes nothing but the space between fields.
+    return raw.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+class _Block(Struct, frozen=True, kw_only=True):
+    text: str = ""
+
+
+class _Named(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class _Tool(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    type: str = ""
+    function: _Named = _Named()
+
+
+def system_text(system: bytes) -> str:
+    """Return the text of a system prompt given as JSON, a string or blocks; of any other shape as it is."""
+    if not system:
+        return ""
+    try:
+        said = msgspec.json.decode(system, type=str | list[_Block] | None)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return system.decode(errors="replace")
+    if isinstance(said, list):
+        return "\n\n".join(block.text for block in said if block.text)
+    return said or ""
+
+
+def tool_names(tools: bytes) -> tuple[str, ...]:
+    """Return the names of tools given as JSON, in order; of those without one their type; none of any other shape."""
+    if not tools:
+        return ()
+    try:
+        known = msgspec.json.decode(tools, type=list[_Tool] | None)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ()
+    return tuple(tool.function.name or tool.name or tool.type for tool in known or ())
+
+
+_FORM = 1
+_MARK = "lowwater_session"
+
+T = TypeVar("T")
+
+
+class WholeSession(Struct, frozen=True, kw_only=True):
+    """Everything that a store keeps of a session."""
+
+    name: str
+    about: About = About()
+    entries: tuple[Entry, ...] = ()
+    records: tuple[TurnRecord, ...] = ()
+    events: tuple[Event, ...] = ()
+    carried: bytes = b""
+
+
+class _First(Struct, frozen=True, kw_only=True):
+    """The first line: what follows, so that a file that was cut short is known as such."""
+
+    lowwater_session: int
+    name: str
+    about: About
+    entries: int
+    records: int
+    events: int
+    carried: bytes = b""
+
+
+class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Any other line; it has one of these."""
+
+    entry: Entry | None = None
+    record: TurnRecord | None = None
+    event: Event | None = None
+
+
+def session_lines(session: WholeSession) -> Iterator[bytes]:
+    """Yield the lines that a session is written as, without their ends; raise BadInput if its text is no Unicode."""
+    yield write_json(
+        _First(
+            lowwater_session=_FORM,
+            name=session.name,
+            about=session.about,
+            entries=len(session.entries),
+            records=len(session.records),
+            events=len(session.events),
+            carried=session.carried,
+        )
+    )
+    for entry in session.entries:
+        yield write_json(_Line(entry=_undigested(entry)))
+    for record in session.records:
+        yield write_json(_Line(record=record))
+    for event in session.events:
+        yield write_json(_Line(event=event))
+
+
+def is_session_file(data: bytes) -> bool:
+    """Tell whether these bytes are a whole session, by their first line."""
+    try:
+        return _MARK in read_fields(data.split(b"\n", 1)[0])
+    except BadInput:
+        return False
+
+
+def read_session(data: bytes) -> WholeSession:
+    """Return the session in a file, or raise a BadInput that says what is wrong with it."""
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    if not lines:
+        raise UnreadableJson("nothing to read: expected a whole session")
+    first = _read(*lines[0], _First)
+    if first.lowwater_session != _FORM:
+        raise BadInput(
+            f"the session is written in form {first.lowwater_session} and this Lowwater reads form {_FORM}: update it"
+        )
+    entries: list[Entry] = []
+    records: list[TurnRecord] = []
+    events: list[Event] = []
+    for number, line in lines[1:]:
+        said = _read(number, line, _Line)
+        if said.entry is not None:
+            entries.append(_undigested(said.entry))
+        elif said.record is not None:
+            records.append(said.record)
+        elif said.event is not None:
+            events.append(said.event)
+        else:
+            raise BadInput(f"line {number} has neither an entry, a record nor an event")
+    _check_whole(first, entries, records, events)
+    return WholeSession(
+        name=first.name,
+        about=first.about,
+        entries=tuple(entries),
+        records=tuple(records),
+        events=tuple(events),
+        carried=first.carried,
+    )
+
+
+def _read(number: int, line: bytes, kind: type[T]) -> T:
+    try:
+        return read_json(line, kind)
+    except BadInput as error:
+        raise type(error)(f"line {number}: {error}") from None
+
+
+def _check_whole(
+    first: _First, entries: Sequence[Entry], records: Sequence[TurnRecord], events: Sequence[Event]
+) -> None:
+    told = (first.entries, first.records, first.events)
+    found = (len(entries), len(records), len(events))
+    if told != found:
+        raise BadInput(
+            "the session is not whole: its first line tells of {} entries, {} records and {} events, there are {}, {} and {}".format(
+                *told, *found
+            )
+        )
+    if entries and not isinstance(entries[0], Opened):
+        raise BadInput("the session does not begin with its opening")
+    try:
+        Ledger().extend(entries)
+    except IllegalEntry as error:
+        raise BadInput(f"the session's entries do not fit together: {error}") from None
+
+
+def _undigested(entry: Entry) -> Entry:
+    """Return the entry without digests in its messages: they are not written, and a file's are not believed."""
+    if not isinstance(entry, Appended) or not any(message.memo for message in entry.messages):
+        return entry
+    return replace(entry, messages=tuple(map(_without_memo, entry.messages)))
+
+
+def _without_memo(message: Message) -> Message:
+    return replace(message, memo=b"") if message.memo else message
+
+
+class Concealed(Struct, frozen=True, kw_only=True):
+    """A session without secrets, and how many of its entries and events had some."""
+
+    session: WholeSession
+    changed: int
+
+
+def conceal_session(session: WholeSession) -> Concealed:
+    """Return the session without secrets anywhere a person or a tool wrote; the same session if it has none.
+
+    What is carried beside the ledger is left out as soon as there is a secret, for it may quote messages.
+    """
+    entries = tuple(map(_entry, session.entries))
+    events = tuple(map(_event, session.events))
+    title = conceal(session.about.title)
+    changed = sum(
+        new is not old
+        for new, old in zip((*entries, *events), (*session.entries, *session.events), strict=True)
+    ) + (title != session.about.title)
+    if not changed:
+        return Concealed(session=session, changed=0)
+    about = replace(session.about, title=title)
+    return Concealed(
+        session=replace(session, about=about, entries=entries, events=events, carried=b""), changed=changed
+    )
+
+
+def _entry(entry: Entry) -> Entry:
+    match entry:
+        case Appended():
+            new: Entry = replace(entry, messages=tuple(map(conceal_message, entry.messages)))
+        case PreambleChanged():
+            new = replace(entry, system=_json(entry.system), tools=_json(entry.tools))
+        case Compacted():
+            new = replace(entry, stands=tuple(map(_stand, entry.stands)))
+        case _:
+            return entry
+    return entry if _is_same(new, entry) else new
+
+
+def _is_same(new: Entry, old: Entry) -> bool:
+    # Equal messages and parts may differ in the fields around their content, where a secret may stand too.
+    if isinstance(new, Appended) and isinstance(old, Appended):
+        return all(a is b for a, b in zip(new.messages, old.messages, strict=True))
+    return write_json(new) == write_json(old)
+
+
+def _stand(stand: Stand) -> Stand:
+    match stand:
+        case Summarized():
+            text = conceal(stand.text)
+            # A signed block cannot be changed: where it tells a secret, only its words go on.
+            return replace(stand, text=text, block=stand.block if text == stand.text else b"")
+        case Altered():
+            return replace(stand, edits=tuple(map(_edit, stand.edits)))
+        case _:
+            return stand
+
+
+def _edit(edit: Edit) -> Edit:
+    if edit.by is None:
+        return edit
+    shown = conceal_parts(Message(role="user", parts=(edit.by,)))
+    return replace(edit, by=shown.parts[0])
+
+
+def _event(event: Event) -> Event:
+    rejected = tuple(map(_rejected, event.rejected))
+    if rejected == event.rejected:
+        return event
+    match event:
+        case Compaction():
+            return replace(event, rejected=rejected)
+        case Skip():
+            return replace(event, rejected=rejected)
+
+
+def _rejected(rejected: Rejected) -> Rejected:
+    return replace(rejected, first_missing=tuple(map(conceal, rejected.first_missing)))
+
+
+def _json(body: bytes) -> bytes:
+    return conceal_json(body.decode()).encode() if body else body

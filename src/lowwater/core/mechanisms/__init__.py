@@ -1,0 +1,1 @@
+"""Mechanisms: each proposes what it could remove from a view and carries it out."""

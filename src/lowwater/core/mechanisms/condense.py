@@ -1,0 +1,63 @@
+"""`leaf` and `condense`: the oldest raw chunk becomes a summary, several summaries become one deeper one."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from lowwater.core.groups import Span
+from lowwater.core.mechanisms.spans import offer_span
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.proposals import Proposal
+from lowwater.core.view import Item, Summary
+
+LEAF = "leaf"
+CONDENSE = "condense"
+FAN_IN = 4
+
+
+def propose_leaf(items: Sequence[Item], zones: Zones, *, chunk: int, target: int) -> Proposal | None:
+    """Offer the oldest raw items of the middle as one summary: whole groups up to `chunk` tokens, but at least one."""
+    start = next((at for at in zones.middle if not isinstance(items[at], Summary)), None)
+    if start is None:
+        return None
+    stop, spent = start, 0
+    for begin, end in pairwise(cut for cut in zones.cuts if start <= cut <= zones.tail):
+        group = items[begin:end]
+        spent += sum(item.tokens for item in group)
+        if any(isinstance(item, Summary) for item in group) or (stop > start and spent > chunk):
+            break
+        stop = end
+    return offer_span(LEAF, items, Span(start=start, stop=stop), target)
+
+
+def propose_condense(
+    items: Sequence[Item], zones: Zones, *, target: int, fan_in: int = FAN_IN
+) -> Proposal | None:
+    """Offer the oldest run of at least `fan_in` neighbouring summaries of one depth as one summary.
+
+    Where nothing in the middle is raw any more, any two neighbours will do.
+    """
+    runs = [run for run in _runs(items, zones, by_depth=True) if len(run) >= fan_in]
+    if not runs and all(isinstance(items[at], Summary) for at in zones.middle):
+        runs = [run for run in _runs(items, zones, by_depth=False) if len(run) > 1]
+    return offer_span(CONDENSE, items, runs[0], target) if runs else None
+
+
+def depth_of(items: Sequence[Item], span: Span) -> int:
+    """Return how deep a summary of this span is: one above the deepest summary in it."""
+    depths = [item.depth for item in items[span.start : span.stop] if isinstance(item, Summary)]
+    return 1 + max(depths, default=0)
+
+
+def _runs(items: Sequence[Item], zones: Zones, *, by_depth: bool) -> Iterator[Span]:
+    """Yield the runs of neighbouring summaries in the middle, of one depth each if wanted."""
+
+    def key(at: int) -> int:
+        item = items[at]
+        if not isinstance(item, Summary):
+            return 0
+        return item.depth if by_depth else 1
+
+    for depth, indexes in groupby(zones.middle, key):
+        if depth:
+            run = list(indexes)
+            yield Span(start=run[0], stop=run[-1] + 1)

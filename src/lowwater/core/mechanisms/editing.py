@@ -1,0 +1,123 @@
+"""What the mechanisms share: what they are given, how a proposal is put together, how an item is edited."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from lowwater.core.entries import Edit, apply_edits, merge_edits
+from lowwater.core.messages import AnyPart, Message, Text, ToolResult
+from lowwater.core.proposals import Preset, Proposal, Target
+from lowwater.core.summary.activity import own_words
+from lowwater.core.summary.framing import frame
+from lowwater.core.view import Edited, Item, Summary
+from lowwater.protocols import Tokenizer
+
+
+class Making(Struct, frozen=True, kw_only=True):
+    """How placeholders and summaries are made and measured."""
+
+    size: Callable[[Message], int]
+    """Counts a message, framing included."""
+    tokenizer: Tokenizer
+    preset: Preset = Preset()
+    digest_ratio: float = 0.15
+    offers_recall: bool = False
+    """The request offers the model a recall tool."""
+    redact: bool = True
+    """Summaries hold no secrets."""
+
+
+def edit(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Edited:
+    """Return the item with these edits on top of those it had."""
+    assert not isinstance(item, Summary), "a summary is replaced whole, never edited"
+    original = item.original if isinstance(item, Edited) else item.message
+    merged = merge_edits(item.edits if isinstance(item, Edited) else (), edits)
+    message = apply_edits(original, merged)
+    return Edited(number=item.number, original=original, edits=merged, message=message, tokens=size(message))
+
+
+def edit_if_smaller(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Item:
+    """Return the item with these edits if that takes fewer tokens, else the item itself."""
+    edited = edit(item, edits, size)
+    return edited if edited.tokens < item.tokens else item
+
+
+def offer(
+    mechanism: str, items: Sequence[Item], targets: Sequence[Target], *, left: int = 0
+) -> Proposal | None:
+    """Return a proposal to replace `targets`, of which `left` tokens stay in all; None if that is no gain."""
+    removes = sum(target.tokens for target in targets) - left
+    if removes <= 0:
+        return None
+    first = min(target.item for target in targets)
+    behind = sum([item.tokens for item in items[first:]])
+    return Proposal(
+        mechanism=mechanism,
+        removes=removes,
+        first_changed=first,
+        survives=max(0, behind - removes),
+        targets=tuple(targets),
+    )
+
+
+_OPENING = frame("", user_follows=True).partition(".")[0]
+_CLOSINGS = tuple(frame("", user_follows=follows).rpartition("\n")[2] for follows in (True, False))
+
+
+def newest_user(items: Sequence[Item]) -> int | None:
+    """Return the index of the newest message in which the user says something, in words or pictures.
+
+    What a harness says in the user's role does not count, unless there is nothing else: then nobody can tell whose words
+    they are.
+    """
+    own = (
+        at
+        for at in range(len(items) - 1, -1, -1)
+        if not isinstance(items[at], Summary) and says_own(items[at].message)
+    )
+    return next(own, turn_start(items))
+
+
+def turn_start(items: Sequence[Item]) -> int | None:
+    """Return the index of the newest message in the user's role that is more than results: a provider's turn begins there."""
+    return next((at for at in range(len(items) - 1, -1, -1) if _is_said(items[at])), None)
+
+
+def framed_parts(message: Message) -> tuple[int, ...]:
+    """Return which parts of a message are summaries that compactions wrote, in whatever session.
+
+    A client that goes on from a list it was given hands them back: as messages, or as parts of a user's.
+    """
+    return tuple(at for at, part in enumerate(message.parts) if _is_framed(part))
+
+
+def _is_framed(part: AnyPart) -> bool:
+    return isinstance(part, Text) and part.text.startswith(_OPENING) and part.text.endswith(_CLOSINGS)
+
+
+def is_said(message: Message) -> bool:
+    """Return whether something is said in the user's role, in words or pictures."""
+    return message.role == "user" and any(_says_something(part) for part in message.parts)
+
+
+def says_own(message: Message) -> bool:
+    """Return whether the user says something in a message, and not only a harness in the user's role."""
+    return is_said(message) and _is_own(message)
+
+
+def _is_said(item: Item) -> bool:
+    return not isinstance(item, Summary) and is_said(item.message)
+
+
+def _says_something(part: AnyPart) -> bool:
+    """Results are the tools', summaries ours, and blank text is nobody's."""
+    if isinstance(part, Text):
+        return bool(part.text.strip()) and not _is_framed(part)
+    return not isinstance(part, ToolResult)
+
+
+def _is_own(message: Message) -> bool:
+    """Tell whether the user said any of it: pictures and files are the user's, texts may be the harness's."""
+    said = [part for part in message.parts if not _is_framed(part)]
+    spoken = message if len(said) == len(message.parts) else message.with_parts(tuple(said))
+    return bool(own_words(spoken)) or not all(isinstance(part, Text | ToolResult) for part in message.parts)

@@ -1,0 +1,81 @@
+"""`images`: old pictures and documents become a line that says what was there; bytes count as well as tokens."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from lowwater.core.entries import Edit
+from lowwater.core.mechanisms.editing import Making, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.placeholder import way_back
+from lowwater.core.mechanisms.results import Place, is_picture, share_of, weight_of
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import Document, Image, Text, ToolResult
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.view import Item, Summary, parts_of
+
+NAME = "images"
+_LINE = 25
+"""Tokens of the line that stands for a picture."""
+
+
+def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> Proposal | None:
+    """Offer every picture and non-text document in the middle, in messages and in tool results that are not to `spare`.
+
+    What the user showed in the newest message stays.
+    """
+    asked = newest_user(items)
+    found = [
+        target
+        for target in targets(items, zones.middle)
+        if not (target.item == asked if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
+    ]
+    return offer(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
+
+
+def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
+    """Return every picture and non-text document in these items, in messages and in tool results."""
+    found: list[Target] = []
+    for at in indexes:
+        item = items[at]
+        if isinstance(item, Summary) or not _holds_pictures(item):
+            continue
+        together = weight_of(item.message.parts)
+        for path, part in _pictures(item):
+            tokens = share_of(item.tokens, together, [part])
+            found.append(Target(item=at, path=path, tokens=tokens))
+    return found
+
+
+def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+    """Return the items with the proposal's pictures replaced, each only where the line is smaller."""
+    kept = list(items)
+    for target in proposal.targets:
+        item = kept[target.item]
+        assert not isinstance(item, Summary)
+        part = dict(_pictures(item)).get(target.path)
+        if part is not None:
+            line = Text(text=_line(part, item.number, making))
+            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], making.size)
+    return kept
+
+
+def _holds_pictures(item: Item) -> bool:
+    """Tell quickly, for most items hold none."""
+    if item.message.role == "assistant":
+        return False
+    for part in item.message.parts:
+        inside = part.parts if isinstance(part, ToolResult) else (part,)
+        if any(map(is_picture, inside)):
+            return True
+    return False
+
+
+def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
+    for path, part in parts_of(item):
+        if isinstance(part, Image | Document) and is_picture(part):
+            yield path, part
+
+
+def _line(part: Image | Document, number: int, making: Making) -> str:
+    size = f"{len(part.data) * 3 // 4:,} bytes" if part.source == "base64" else part.data[:80]
+    what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
+    back = way_back(number, None, offers_recall=making.offers_recall)
+    return f"[{what} · {size} elided · {back}]"

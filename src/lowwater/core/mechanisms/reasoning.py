@@ -1,0 +1,107 @@
+"""`reasoning`: old thinking goes; it was for the turn it was thought in.
+
+The turn that is still running keeps what providers want back: in Anthropic's format the thinking that opened it, in
+others all of it. Thinking that a model binds to its prefix cannot stay behind a change at all, in the tail either.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lowwater.core.entries import Edit
+from lowwater.core.mechanisms.editing import Making, edit, edit_if_smaller, offer, turn_start
+from lowwater.core.mechanisms.results import weight
+from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import AnyPart, Message, Text, Thinking
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.view import Item, Summary, parts_of
+
+NAME = "reasoning"
+LEFT_OUT = "[thinking left out]"
+
+
+def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
+    """Offer the thinking in the middle, but for what the running turn needs."""
+    asked = turn_start(items)
+    opening = next(
+        (
+            at
+            for at in range(0 if asked is None else asked, len(items))
+            if items[at].message.role == "assistant"
+        ),
+        -1,
+    )
+    old = [
+        at
+        for at in zones.middle
+        if asked is None or at < asked or (at != opening and _is_anthropic(items[at].message))
+    ]
+    return offer(NAME, items, _thinking(items, old))
+
+
+def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+    """Return the items without the proposal's thinking, each only where that makes it smaller."""
+    kept = list(items)
+    for at, edits in _drops(proposal.targets).items():
+        kept[at] = edit_if_smaller(kept[at], edits, making.size)
+    return kept
+
+
+def strip_behind(items: Sequence[Item], first_changed: int, making: Making) -> list[Item]:
+    """Return the items without any thinking behind `first_changed`, for models that bind thinking to the prefix."""
+    kept = list(items)
+    for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():
+        kept[at] = edit(kept[at], edits, making.size)
+    for at in range(first_changed, len(kept)):
+        alone = _alone(kept[at])
+        if alone:
+            by = [
+                Edit(path=alone[0], by=Text(text=LEFT_OUT)),
+                *(Edit(path=path, by=None) for path in alone[1:]),
+            ]
+            kept[at] = edit(kept[at], by, making.size)
+    return kept
+
+
+def _alone(item: Item) -> list[tuple[int, ...]]:
+    """Return where the thinking of a message is that says nothing else: it cannot stay, nor the message be empty."""
+    if item.message.role != "assistant" or isinstance(item, Summary):
+        return []
+    return [path for path, part in parts_of(item) if isinstance(part, Thinking)]
+
+
+def _drops(targets: Iterable[Target]) -> dict[int, list[Edit]]:
+    drops: dict[int, list[Edit]] = {}
+    for target in targets:
+        drops.setdefault(target.item, []).append(Edit(path=target.path, by=None))
+    return drops
+
+
+def _thinking(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
+    """Find thinking; a message that says nothing else keeps it, for it may not be left empty."""
+    found: list[Target] = []
+    for index in indexes:
+        item = items[index]
+        if item.message.role != "assistant" or isinstance(item, Summary):
+            continue
+        parts = item.message.parts
+        if _thinks(parts) and any(map(_says_something, parts)):
+            whole = sum(map(weight, parts))
+            found.extend(
+                Target(
+                    item=index, path=path, tokens=round(item.tokens * weight(part) / whole) if whole else 0
+                )
+                for path, part in parts_of(item)
+                if isinstance(part, Thinking)
+            )
+    return found
+
+
+def _thinks(parts: Iterable[AnyPart]) -> bool:
+    return any(isinstance(part, Thinking) for part in parts)
+
+
+def _says_something(part: AnyPart) -> bool:
+    return bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Thinking)
+
+
+def _is_anthropic(message: Message) -> bool:
+    return message.wire is not None and message.wire.format == "anthropic"

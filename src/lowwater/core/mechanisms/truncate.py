@@ -1,0 +1,379 @@
+"""`shorten`: a very large tool result keeps its head, tail and error lines, and says what was cut.
+
+`squeeze` is the last step where a prompt has to fit: it shortens whatever is left, in head and tail too, but for the users' words.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.entries import Edit
+from lowwater.core.groups import legal_cuts
+from lowwater.core.mechanisms import images
+from lowwater.core.mechanisms.digest import digest
+from lowwater.core.mechanisms.editing import Making, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.elide import replace_results
+from lowwater.core.mechanisms.placeholder import placeholder, way_back
+from lowwater.core.mechanisms.results import Result, calls_in, results_in, text_of
+from lowwater.core.mechanisms.zones import Zones, newest_group
+from lowwater.core.messages import Text, ToolCall, block_in
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.references import error_lines
+from lowwater.core.summary.framing import index_in, unframe
+from lowwater.core.summary.template import Section
+from lowwater.core.tools import subject_of
+from lowwater.core.view import Item, Summary, parts_of
+from lowwater.protocols import Tokenizer
+
+NAME = "shorten"
+SQUEEZE = "squeeze"
+LEAST = 200
+"""The smallest limit in tokens: below it there is no room for what must be said."""
+_ONE_LINE = 45
+"""Tokens of a line that only says what was there and how to get it back."""
+_SHORTEST_TALK = 60
+_SHORT_VALUE = 120
+"""Characters of an argument that is never cut."""
+_CUT_LINE = 16
+_SUMMARY_FRAME = 80
+_ROUNDS = 3
+"""How often a step of a squeeze is repeated: sizes are estimates, so that the first round may fall short."""
+
+_HEAD, _TAIL, _ERRORS, _DIGEST = 0.45, 0.25, 0.10, 0.15
+_FRAME = 60
+"""Tokens of the lines between the pieces, and what joining them may add."""
+_LONGEST_ERROR = 300
+
+
+def propose(items: Sequence[Item], indexes: Iterable[int], making: Making, *, limit: int) -> Proposal | None:
+    """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
+    results = results_in(items, indexes, calls_in(items))
+    usual = [result for result in results if not making.preset.protects(result.tool)]
+    return propose_for(items, usual, making, limit=limit)
+
+
+def propose_for(
+    items: Sequence[Item], results: Iterable[Result], making: Making, *, limit: int
+) -> Proposal | None:
+    """Offer those of `results` that are larger than `limit` tokens."""
+    limit = max(limit, LEAST)
+    targets: list[Target] = []
+    for result in results:
+        tokens = making.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
+        if tokens > limit:
+            targets.append(Target(item=result.item, path=result.path, tokens=tokens))
+    return offer(NAME, items, targets, left=limit * len(targets))
+
+
+def apply(items: Sequence[Item], proposal: Proposal, making: Making, *, limit: int) -> list[Item]:
+    """Return the items with the proposal's results cut to at most `limit` tokens each."""
+    return replace_results(items, proposal, making, lambda result: shortened(result, making, limit))
+
+
+def shortened(result: Result, making: Making, limit: int) -> str:
+    """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
+
+    Errors and digest are those of the part that was cut, and the handle leads to all of it.
+    """
+    text = text_of(result.original)
+    room = max(limit, LEAST) - _FRAME
+    head = _fitting(text, int(room * _HEAD), making.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * _TAIL), making.tokenizer, from_end=True)
+    between = text[len(head) : len(text) - len(tail)]
+    errors = _errors(between, int(room * _ERRORS), making.tokenizer)
+    outline = digest(
+        between,
+        tool=result.kind,
+        subject=subject_of(result.call) if result.call else "",
+        tokens=int(room * _DIGEST),
+        tokenizer=making.tokenizer,
+    )
+    lines = [
+        head.rstrip("\n"),
+        _cut(result, between, text, making),
+        *(["errors in what was cut:", *errors] if errors else []),
+        *([outline] if outline else []),
+        "[… the end of it:]",
+        tail.lstrip("\n"),
+    ]
+    return "\n".join(lines)
+
+
+def _cut(result: Result, between: str, text: str, making: Making) -> str:
+    back = way_back(result.number, result.call, offers_recall=making.offers_recall)
+    lines = between.count("\n")
+    return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
+
+
+def _fitting(text: str, tokens: int, tokenizer: Tokenizer, *, from_end: bool) -> str:
+    """Return as much of the start or end of `text` as fits, in whole lines if that does not lose much of it."""
+    length = min(len(text), tokens * 4)
+    while length > 0:
+        piece = text[-length:] if from_end else text[:length]
+        counted = tokenizer.count(piece)
+        if counted <= tokens:
+            return _whole_lines(piece, from_end=from_end)
+        length = min(length - 1, int(length * tokens / counted))
+    return ""
+
+
+def _whole_lines(text: str, *, from_end: bool) -> str:
+    at = text.find("\n") + 1 if from_end else text.rfind("\n") + 1
+    cut = text[at:] if from_end else text[:at]
+    return cut if at and len(cut) > len(text) // 2 else text
+
+
+def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
+    found: dict[str, None] = {}
+    for line in error_lines(text):
+        said = line.text[:_LONGEST_ERROR]
+        if said not in found:
+            tokens -= tokenizer.count(said) + 1
+            if tokens < 0:
+                break
+            found[said] = None
+    return list(found)
+
+
+# The squeeze: at the wall and at a ceiling, whatever is left is shortened until it fits.
+
+
+def propose_squeeze(items: Sequence[Item], making: Making) -> Proposal | None:
+    """Offer everything that a squeeze may shorten: all that is not a system prompt or the users' words."""
+    targets: list[Target] = []
+    left = 0
+    for result in results_in(items, range(len(items)), calls_in(items), placeholders=True):
+        if result.text and result.tokens > _ONE_LINE:
+            targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
+            left += _ONE_LINE
+    for piece in _talk(items, range(len(items)), making):
+        if piece.tokens > LEAST:
+            targets.append(Target(item=piece.item, path=piece.path, tokens=piece.tokens))
+            left += LEAST
+    pictures = _pictures(items, range(len(items)))
+    return offer(SQUEEZE, items, [*targets, *pictures], left=left)
+
+
+def squeeze(
+    items: Sequence[Item], making: Making, *, tokens: int, among: Iterable[int] | None = None
+) -> list[Item]:
+    """Return the items shortened until they take at most `tokens`, or as little as they can.
+
+    What is older than the newest exchange goes first, results before answers, those of never-prune tools last; then results of the
+    newest exchange, then summaries. Of a kind, the largest are shortened first, all to the same length. What the users said, and
+    whatever calls and results need to stay a pair, is left as it is. `among` are the indexes that may be touched, if not all.
+    """
+    squeezed = list(items)
+    cuts = tuple(legal_cuts([item.message for item in items]))
+    newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
+    allowed = list(range(len(items)) if among is None else among)
+    older = [at for at in allowed if at < newest]
+    latest = [at for at in allowed if at >= newest]
+    steps: list[tuple[Callable[..., list[Item]], list[int], int]] = [
+        (_squeeze_pictures, older, 0),
+        (_squeeze_results, older, LEAST),
+        (_squeeze_results, older, _ONE_LINE),
+        (_squeeze_talk, older, LEAST),
+        (_squeeze_results, latest, LEAST),
+        (_squeeze_pictures, latest, 0),
+        (_squeeze_summaries, allowed, LEAST),
+        (_squeeze_results, latest, _ONE_LINE),
+        (_squeeze_talk, latest, LEAST),
+        (_squeeze_talk, allowed, _SHORTEST_TALK),
+    ]
+    for step, indexes, least in steps:
+        for _ in range(_ROUNDS):
+            over = sum([item.tokens for item in squeezed]) - tokens
+            if over <= 0:
+                return squeezed
+            shorter = step(squeezed, indexes, making, over=over, least=least)
+            gained = any(old is not new for old, new in zip(squeezed, shorter, strict=True))
+            squeezed = shorter
+            if not gained:
+                break
+    return squeezed
+
+
+def without_pictures(items: Sequence[Item], making: Making) -> list[Item]:
+    """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
+    cuts = tuple(legal_cuts([item.message for item in items]))
+    newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
+    found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
+    proposal = offer(images.NAME, items, found)
+    return list(items) if proposal is None else images.apply(items, proposal, making)
+
+
+class _Piece(Struct, frozen=True, kw_only=True, gc=False):
+    """A text or a call in what the assistant said."""
+
+    item: int
+    path: tuple[int, ...]
+    part: Text | ToolCall
+    tokens: int
+
+
+def _level(sizes: Sequence[int], over: int, least: int) -> int:
+    """Return the length to which all that is longer has to be cut so that `over` tokens are gone; never below `least`."""
+    low, high = least, max([least, *sizes])
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(size - middle for size in sizes if size > middle) >= over:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _squeeze_results(
+    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+) -> list[Item]:
+    """Shorten results, and those of never-prune tools only as far as the others do not suffice."""
+    found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
+    squeezed = list(items)
+    for protects in (False, True):
+        results = [
+            result for result in found if result.text and making.preset.protects(result.tool) is protects
+        ]
+        level = _level([result.tokens for result in results], over, least)
+        for result in results:
+            if result.tokens <= level:
+                continue
+            item = squeezed[result.item]
+            text = shortened(result, making, level) if level >= LEAST else _one_line(result, making)
+            shorter = edit_if_smaller(item, result.shown_as(text), making.size) if text else item
+            over -= item.tokens - shorter.tokens
+            squeezed[result.item] = shorter
+        if over <= 0:
+            break
+    return squeezed
+
+
+def _one_line(result: Result, making: Making) -> str:
+    return placeholder(
+        text_of(result.original),
+        number=result.number,
+        call=result.call,
+        offers_recall=making.offers_recall,
+        tokenizer=making.tokenizer,
+        plain=True,
+        tokens=result.tokens,
+    )
+
+
+def _talk(items: Sequence[Item], indexes: Iterable[int], making: Making) -> list[_Piece]:
+    """Return the texts and calls of what the assistant said, but for summaries."""
+    found: list[_Piece] = []
+    for at in indexes:
+        item = items[at]
+        if isinstance(item, Summary) or item.message.role != "assistant":
+            continue
+        for path, part in parts_of(item):
+            if isinstance(part, Text | ToolCall):
+                said = part.text if isinstance(part, Text) else part.arguments
+                found.append(_Piece(item=at, path=path, part=part, tokens=making.tokenizer.count(said)))
+    return found
+
+
+def _squeeze_talk(
+    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+) -> list[Item]:
+    """Cut the middle out of long answers, and out of long texts among the arguments of calls."""
+    pieces, squeezed = _talk(items, indexes, making), list(items)
+    level = _level([piece.tokens for piece in pieces], over, least)
+    for piece in pieces:
+        item = squeezed[piece.item]
+        if piece.tokens > level and not isinstance(item, Summary):
+            part = _cut_piece(piece.part, level, item.number, making)
+            squeezed[piece.item] = edit_if_smaller(item, [Edit(path=piece.path, by=part)], making.size)
+    return squeezed
+
+
+def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: Making) -> Text | ToolCall:
+    if isinstance(part, Text):
+        return replace(part, text=_without_middle(part.text, limit, number, making))
+    try:
+        arguments = msgspec.json.decode(part.arguments)
+    except msgspec.DecodeError:
+        return part
+    if not isinstance(arguments, dict):
+        return part
+    long = sum(1 for value in arguments.values() if isinstance(value, str) and len(value) > _SHORT_VALUE)
+    room = max(1, limit // max(1, long))
+    cut = {
+        name: _without_middle(value, room, number, making)
+        if isinstance(value, str) and len(value) > _SHORT_VALUE
+        else value
+        for name, value in arguments.items()
+    }
+    return replace(part, arguments=msgspec.json.encode(cut).decode())
+
+
+def _without_middle(text: str, limit: int, number: int, making: Making) -> str:
+    """Return the start and the end of a text in about `limit` tokens, or the text where that is no gain."""
+    room = max(0, limit - _CUT_LINE)
+    head = _fitting(text, int(room * 0.6), making.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * 0.4), making.tokenizer, from_end=True)
+    cut = len(text) - len(head) - len(tail)
+    shorter = f"{head}[… {cut:,} characters cut · lw:{number} …]{tail}"
+    return shorter if len(shorter) < len(text) else text
+
+
+def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
+    """Return the pictures in results, and those of users but in their newest message."""
+    newest = newest_user(items)
+    return [
+        target for target in images.targets(items, indexes) if len(target.path) > 1 or target.item != newest
+    ]
+
+
+def _squeeze_pictures(
+    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+) -> list[Item]:
+    del over, least  # A picture goes whole.
+    found = offer(images.NAME, items, _pictures(items, indexes))
+    return list(items) if found is None else images.apply(items, found, making)
+
+
+def _squeeze_summaries(
+    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+) -> list[Item]:
+    """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
+    squeezed = list(items)
+    summaries = [at for at in indexes if isinstance(items[at], Summary) and not block_in(items[at].message)]
+    level = _level([items[at].tokens for at in summaries], over, least)
+    for at in summaries:
+        item = squeezed[at]
+        assert isinstance(item, Summary)
+        if item.tokens > level:
+            shorter = _shorter_summary(item, level, making)
+            squeezed[at] = shorter if shorter.tokens < item.tokens else item
+    return squeezed
+
+
+def _sections(text: str, *, of_constraints: bool) -> str:
+    """Return the sections of a summary that hold the user's constraints, or all others."""
+    heading = f"## {Section.CONSTRAINTS}"
+    found = [each for each in re.split(r"(?m)^(?=## )", text) if each.startswith(heading) is of_constraints]
+    return "".join(found).strip()
+
+
+def _shorter_summary(summary: Summary, limit: int, making: Making) -> Summary:
+    """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
+
+    What the user demanded and forbade stays whole, and comes first.
+    """
+    text, index = unframe(summary.message.text), index_in(summary.message.text)
+    demanded, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
+    room = limit - _SUMMARY_FRAME - making.tokenizer.count(demanded)
+    kept = f"{demanded}\n\n{_fitting(others, max(1, room), making.tokenizer, from_end=False)}".strip()
+    parts = [
+        replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
+        if isinstance(part, Text)
+        else part
+        for part in summary.message.parts
+    ]
+    message = summary.message.with_parts(parts)
+    return replace(summary, message=message, tokens=making.size(message))

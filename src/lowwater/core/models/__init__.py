@@ -1,0 +1,1 @@
+"""What is known of models: names, windows, prices, cache rules."""

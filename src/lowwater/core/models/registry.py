@@ -1,0 +1,174 @@
+"""Finding a model by name, whatever the spelling, and saying what had to be assumed."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.models.model import CacheRules, FallbackChain, Family, Listing, Model, Prices, Steps
+from lowwater.core.models.names import RESELLERS, Spelling, is_boundary, is_suffix, one_spelling, read_name
+
+CONTEXT_OF_UNKNOWN = 128_000
+CONTEXT_OF_MEMBER = 200_000
+"""What an unlisted member of a family is assumed to hold, unless a listed one holds less."""
+NO_PRICE = "no price known: no dollar figure"
+
+PriceList = Callable[[Spelling, Family | None], Listing | None]
+"""Says what a price list knows of a name; the family, where there is one, tells the maker."""
+
+How = Literal["listed", "resold", "priced", "family", "unknown"]
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """A name, the model it was taken for, and how.
+
+    It is `listed` by name, `resold` by a host that is not the maker, `priced` by the price list only, a member of a
+    known `family`, or `unknown`.
+    """
+
+    spelling: Spelling
+    how: How
+    model: Model
+    suffix: str = ""
+    """What followed the name and does not matter: a date, a revision."""
+
+
+class Registry:
+    """The models that are known, and an answer for those that are not."""
+
+    def __init__(
+        self, models: Iterable[Model], families: Iterable[Family] = (), *, price_list: PriceList | None = None
+    ) -> None:
+        self.models = tuple(models)
+        self.families = tuple(families)
+        self._price_list = price_list
+        self._by_name = {
+            one_spelling(name): model for model in self.models for name in (model.name, *model.aliases)
+        }
+        self._by_prefix = {
+            one_spelling(prefix): family for family in self.families for prefix in family.prefixes
+        }
+        self._longest = max(map(len, (*self._by_name, *self._by_prefix)), default=0)
+
+    def find(self, name: str) -> Model:
+        """Return the model called `name`; an unknown one comes with its assumptions stated and without prices."""
+        return self.match(name).model
+
+    def match(self, name: str) -> Match:
+        """Return the model called `name` and how it was found."""
+        spelling = read_name(name)
+        return self._listed(spelling) or self._resold(spelling) or self._unlisted(spelling)
+
+    def chain(self, primary: str, fallbacks: Iterable[str] = ()) -> FallbackChain:
+        """Return the models of a primary and its fallbacks, in the order they are tried."""
+        return FallbackChain(models=tuple(self.find(name) for name in (primary, *fallbacks)))
+
+    def _listed(self, spelling: Spelling) -> Match | None:
+        name = spelling.full
+        for end in range(min(len(name), self._longest), 0, -1):
+            model = self._by_name.get(name[:end])
+            if model is not None and is_suffix(name[end:]):
+                return Match(spelling=spelling, how="listed", model=model, suffix=name[end:])
+        return None
+
+    def _resold(self, spelling: Spelling) -> Match | None:
+        """Take the maker's facts for a host that sells the maker's service, with the host's prices if they differ."""
+        made = self._listed(replace(spelling, host="")) if spelling.host in RESELLERS else None
+        if made is None:
+            return None
+        maker, seller = made.model, spelling.host.removesuffix("-regional")
+        listing = self._ask(spelling, None)
+        if listing is None or listing.prices is None:
+            said = f"prices and cache rules assumed as with {maker.provider}: {seller} may differ"
+            model = replace(maker, provider=seller, assumptions=(said,))
+        elif maker.prices and _same(listing.prices, maker.prices):
+            said = f"cache rules assumed as with {maker.provider}: {seller} may differ"
+            model = replace(
+                maker, provider=seller, sources=(*maker.sources, listing.source), assumptions=(said,)
+            )
+        else:
+            said = f"prices through {seller} from {listing.source}; all else assumed as with {maker.provider}"
+            model = replace(
+                maker,
+                provider=seller,
+                prices=listing.prices,
+                cliffs=listing.cliffs,
+                sources=(*maker.sources, listing.source),
+                assumptions=(said, *listing.assumptions),
+            )
+        return Match(spelling=spelling, how="resold", model=model, suffix=made.suffix)
+
+    def _unlisted(self, spelling: Spelling) -> Match:
+        family = self._family(spelling)
+        listing = self._ask(spelling, family)
+        how: How = "priced" if listing else "family" if family else "unknown"
+        return Match(spelling=spelling, how=how, model=self._assumed(spelling, family, listing))
+
+    def _assumed(self, spelling: Spelling, family: Family | None, listing: Listing | None) -> Model:
+        """Make a model of what a family and a price list say, and state the rest as assumptions."""
+        said: list[str] = []
+        if listing is not None:
+            said += [f"taken from {listing.source}, not checked by Lowwater", *listing.assumptions]
+        context_length = listing.context_length if listing else None
+        if context_length is None:
+            context_length = self._context_of(family)
+            said.append(f"context length {context_length:,} assumed")
+        if family is None:
+            said.append("prompt cache assumed to be automatic, its lifetime unknown")
+        else:
+            said.append(f"cache rules assumed as in the {family.name} family")
+        if family is not None and family.binds_thinking:
+            said.append("thinking assumed to be bound to its prefix")
+        if listing is None or listing.prices is None:
+            said.append(NO_PRICE)
+        return Model(
+            name=spelling.full,
+            provider=family.provider
+            if family
+            else spelling.host or (listing.provider if listing else "unknown"),
+            family=family.name if family else "",
+            context_length=context_length,
+            cache=family.cache if family else CacheRules(matching=Steps()),
+            prices=listing.prices if listing else None,
+            cliffs=listing.cliffs if listing else (),
+            max_bytes=family.max_bytes if family else None,
+            binds_thinking=family.binds_thinking if family else False,
+            notes=family.notes if family else "",
+            sources=(*(family.sources if family else ()), *((listing.source,) if listing else ())),
+            as_of=family.as_of if family else "",
+            assumptions=tuple(said),
+        )
+
+    def _context_of(self, family: Family | None) -> int:
+        if family is None:
+            return CONTEXT_OF_UNKNOWN
+        listed = [model.context_length for model in self.models if model.family == family.name]
+        return min(CONTEXT_OF_MEMBER, *listed) if listed else CONTEXT_OF_UNKNOWN
+
+    def _family(self, spelling: Spelling) -> Family | None:
+        """Find the family by the longest prefix, of a reseller's own models first, then of the maker's."""
+        for name in (spelling.full, spelling.name) if spelling.host in RESELLERS else (spelling.full,):
+            for end in range(min(len(name), self._longest), 0, -1):
+                family = self._by_prefix.get(name[:end])
+                if family is not None and is_boundary(name, end):
+                    return family
+        return None
+
+    def _ask(self, spelling: Spelling, family: Family | None) -> Listing | None:
+        return self._price_list(spelling, family) if self._price_list else None
+
+
+def _same(listed: Prices, known: Prices) -> bool:
+    """Return whether a price list has the known prices, or some of them and no others."""
+    return (listed.input, listed.cache_read, listed.output) == (known.input, known.cache_read, known.output)
+
+
+def one_name(name: str, registry: Registry) -> str:
+    """Return the name of the listed model that `name` means, or its own without who serves it, dates and revisions."""
+    found = registry.match(name)
+    if found.how in ("listed", "resold"):
+        return found.model.name.rpartition("/")[2]
+    own = found.spelling.name
+    end = next((end for end in range(1, len(own)) if is_suffix(own[end:])), len(own))
+    return own[:end]

@@ -1,0 +1,207 @@
+"""The policies with a fixed trigger: `threshold`, `prune-naive`, `runway` and `hermes-classic`."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from msgspec import Struct
+
+from lowwater.core.decisions import Compact, Decision, Fact, Keep, Reason, Situation
+from lowwater.core.groups import Span
+from lowwater.core.limits import Limits, share_of
+from lowwater.core.policies.reasons import because
+from lowwater.core.proposals import Proposal
+from lowwater.settings import CompressionSettings, Settings
+
+MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
+PRUNING = (*MIDDLE_EDITS, "shorten")
+"""Edits that take no call of a model. Outputs inside the tail are offered for shortening only at the wall or a ceiling."""
+SQUEEZE = "squeeze"
+"""The last step at the wall or a ceiling: whatever is left is shortened, but for the users' words."""
+INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
+"""What reaches into the protected start and end; offered only where the prompt does not fit."""
+
+
+def useful(now: Situation, *mechanisms: str) -> tuple[Proposal, ...]:
+    """Return the offers of these mechanisms that would make the view smaller, in the order of the mechanisms."""
+    return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
+
+
+def edits_of_others(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers of mechanisms that are not ours: they edit parts of the middle."""
+    others = (offer.mechanism for offer in now.proposals if offer.span is None)
+    return useful(now, *(name for name in dict.fromkeys(others) if name not in (*PRUNING, SQUEEZE)))
+
+
+def middle_edits(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers that take no call of a model and leave head and tail alone."""
+    return (*edits_of_others(now), *useful(now, *MIDDLE_EDITS))
+
+
+def pruning(now: Situation) -> tuple[Proposal, ...]:
+    """Return the useful offers that take no call of a model."""
+    return (*edits_of_others(now), *useful(now, *PRUNING))
+
+
+def summaries(now: Situation) -> tuple[Proposal, ...]:
+    """Return the offers to replace the middle by text: as a whole, or else by chunks."""
+    return useful(now, "summarize") or useful(now, "leaf", "condense")
+
+
+def expected_after(now: Situation, plan: Sequence[Proposal]) -> int:
+    """Return the size of the prompt that a plan should leave.
+
+    What is edited inside a span that is replaced as well is counted once.
+    """
+    spans = [offer.span for offer in plan if offer.span is not None]
+    edits = [offer for offer in plan if offer.span is None]
+    replaced = sum(offer.removes for offer in plan if offer.span is not None)
+    beside = sum(_outside(offer, spans) for offer in edits)
+    counted = max(replaced + beside, sum(offer.removes for offer in edits))
+    return max(0, now.prompt - now.scaled(counted))
+
+
+def _outside(edit: Proposal, spans: Sequence[Span]) -> int:
+    """Return what an edit removes outside of `spans`; one without targets is taken to lie inside them."""
+    if not spans:
+        return edit.removes
+    whole = sum(target.tokens for target in edit.targets)
+    outside = sum(
+        target.tokens
+        for target in edit.targets
+        if not any(span.start <= target.item < span.stop for span in spans)
+    )
+    return edit.removes * outside // whole if whole > 0 else 0
+
+
+LEAST_TURNS = 10
+"""Turns to measure before growth is believed; until then the threshold is the default of 50 %."""
+_TURNS = 40
+_MIX = 1.5
+
+
+def auto_threshold(
+    compression: CompressionSettings,
+    *,
+    context: int,
+    growth: float,
+    turns: int,
+    tool_share: float,
+    head: int = 0,
+) -> int | None:
+    """Return the threshold for `derive_limits`, or None if it is not `auto`, or too little was measured.
+
+    `growth` is tokens per turn over `turns` turns; `head` is what no compaction removes at the start of a prompt.
+    """
+    if compression.threshold != "auto" or turns < LEAST_TURNS:
+        return None
+    if not (isfinite(growth) and growth > 0 and isfinite(tool_share)):
+        return None
+    summary = min(share_of(context, compression.summary_context_share), compression.summary_max_tokens)
+    room = growth * _TURNS * (_MIX - min(1.0, max(0.0, tool_share)))
+    return round(min((head + summary + room) / (1.0 - compression.target_ratio), float(context)))
+
+
+class Trigger(Struct, frozen=True, kw_only=True):
+    """A size at which compaction is due, what people call it, and the size at which it may stop."""
+
+    limit: str
+    at: int
+    enough: int
+
+    def facts(self, now: Situation) -> dict[str, Fact]:
+        """Return what was compared to find that compaction is due."""
+        return {"prompt": now.prompt, "limit": self.limit, "trigger": self.at}
+
+    def compact(self, proposals: tuple[Proposal, ...], reason: Reason) -> Compact:
+        """Return the decision to carry these out until it is enough."""
+        return Compact(proposals=proposals, because=reason, enough=self.enough, below=self.at)
+
+
+def prune_first(now: Situation, trigger: Trigger) -> Decision:
+    """Prune if that counts, and go on to a summary unless the pruned view is at or below `enough`."""
+    prune = pruning(now)
+    if not prune:
+        return summary_only(now, trigger)
+    if now.removes(prune) < now.limits.minimum_prune:
+        return _discard_prune(now, trigger, now.removes(prune))
+    text = summaries(now)
+    pruned = now.after(prune)
+    facts = {**trigger.facts(now), "pruned": pruned, "target": trigger.enough}
+    if pruned <= trigger.enough:
+        return trigger.compact((*prune, *text), because("prune-suffices", **facts))
+    if text:
+        return trigger.compact((*prune, *text), because("prune-falls-short", **facts))
+    return Keep(because=because("prune-alone-falls-short", **facts))
+
+
+def summary_only(now: Situation, trigger: Trigger) -> Decision:
+    """Replace the middle by a summary, without pruning."""
+    text = summaries(now)
+    if not text:
+        return Keep(because=because("nothing-offered", **trigger.facts(now)))
+    expected = expected_after(now, text)
+    return trigger.compact(text, because("summary-due", **trigger.facts(now), expected=expected))
+
+
+def _discard_prune(now: Situation, trigger: Trigger, reclaims: int) -> Decision:
+    """Decide where a prune does not count: it is discarded whole, and a summary stands in for it."""
+    text = summaries(now)
+    facts = {**trigger.facts(now), "reclaims": reclaims, "minimum": now.limits.minimum_prune}
+    if not text:
+        return Keep(because=because("prune-alone-too-small", **facts))
+    return trigger.compact(text, because("prune-too-small", **facts))
+
+
+def should_compress(tokens: int | None, limits: Limits, *, known: int = 0) -> bool:
+    """Return whether a prompt of this size is at its threshold.
+
+    None means the size is not known, and `known`, the last that was, stands in for it; 0 is a size like any other.
+    """
+    return (known if tokens is None else tokens) >= limits.threshold
+
+
+def below_threshold(now: Situation) -> Keep | None:
+    """Keep what has not reached the threshold."""
+    if should_compress(now.prompt, now.limits):
+        return None
+    return Keep(because=because("below-threshold", prompt=now.prompt, threshold=now.limits.threshold))
+
+
+def at_threshold(now: Situation, *, enough: int) -> Trigger:
+    """Return the threshold as a trigger."""
+    return Trigger(limit="threshold", at=now.limits.threshold, enough=enough)
+
+
+def threshold(now: Situation, _settings: Settings) -> Decision:
+    """At the threshold, replace the middle by a summary; never prune."""
+    return below_threshold(now) or summary_only(now, at_threshold(now, enough=now.limits.target))
+
+
+def prune_naive(now: Situation, _settings: Settings) -> Decision:
+    """Prune at the threshold; summarise only if the pruned view would still be at it."""
+    return below_threshold(now) or prune_first(now, at_threshold(now, enough=now.limits.threshold - 1))
+
+
+def runway(now: Situation, _settings: Settings) -> Decision:
+    """Prune at the threshold; summarise in the same event unless the pruned view is at or below the target."""
+    return below_threshold(now) or prune_first(now, at_threshold(now, enough=now.limits.target))
+
+
+def hermes_classic(now: Situation, _settings: Settings) -> Decision:
+    """Prune whatever there is at the threshold, then summarise, however far the prune got."""
+    return below_threshold(now) or _everything(now)
+
+
+def _everything(now: Situation) -> Decision:
+    trigger = at_threshold(now, enough=0)
+    prune = pruning(now)
+    plan = (*prune, *summaries(now))
+    if not plan:
+        return Keep(because=because("nothing-offered", **trigger.facts(now)))
+    reason = because(
+        "prune-and-summary",
+        **trigger.facts(now),
+        reclaims=now.removes(prune),
+        expected=expected_after(now, plan),
+    )
+    return trigger.compact(plan, reason)

@@ -1,0 +1,331 @@
+"""Recall as tools for the model: arguments and answers."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+
+from lowwater.core.entries import Numbers
+from lowwater.core.ledger import Ledger, Numbered
+from lowwater.core.recall.expand import (
+    Block,
+    Count,
+    OpenedHandle,
+    caption,
+    children_of,
+    fill,
+    fitting,
+    open_handle,
+    part_of,
+    read_messages,
+    show,
+    show_around,
+    shown,
+)
+from lowwater.core.recall.recalled import (
+    EXPAND,
+    MOST_WANTED,
+    SEARCH,
+    Child,
+    Recalled,
+    Told,
+    clipped,
+    handle_of,
+    is_handle,
+    is_recall,
+)
+from lowwater.core.recall.search import MOST_HITS, Search, counted, find, first_line, group_of, told, without
+from lowwater.core.view import Original
+from lowwater.errors import BadInput
+
+_LONGEST = 4_000
+_PAIR = re.compile(r"\s*\[?\s*([0-9]{1,15})(?:\s*[-–,:]\s*([0-9]{1,15}))?\s*\]?\s*")
+
+
+class SearchFor(Struct, frozen=True, kw_only=True):
+    """What `lowwater_search` was asked."""
+
+    query: str
+    limit: int
+
+
+class ExpandTo(Struct, frozen=True, kw_only=True):
+    """What `lowwater_expand` was asked; at most one of the last three is given."""
+
+    handle: str
+    around: str = ""
+    lines: Numbers | None = None
+    characters: Numbers | None = None
+
+
+def read_arguments(name: str, arguments: object) -> SearchFor | ExpandTo:
+    """Return what a tool was asked, or raise BadInput."""
+    if not is_recall(name):
+        raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH} or {EXPAND}")
+    fields = _fields(arguments)
+    if name.endswith(SEARCH):
+        _only(fields, SEARCH, "query", "limit")
+        return SearchFor(query=_words(fields, "query", SEARCH), limit=_limit(fields.get("limit")))
+    _only(fields, EXPAND, "handle", "around", "lines", "characters")
+    if len(fields.keys() & {"around", "lines", "characters"}) > 1:
+        raise BadInput("give only one of around, lines and characters")
+    return ExpandTo(
+        handle=_words(fields, "handle", EXPAND),
+        around=_words(fields, "around", EXPAND) if "around" in fields else "",
+        lines=_pair(fields, "lines"),
+        characters=_pair(fields, "characters"),
+    )
+
+
+def _fields(arguments: object) -> dict[str, object]:
+    """Return the arguments that were given; null is as good as nothing."""
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            raise BadInput("the arguments are no valid JSON: send one object and nothing else") from None
+    if not isinstance(arguments, Mapping):
+        raise BadInput('the arguments must be one JSON object, such as {"handle": "lw:412"}')
+    given = cast(Mapping[object, object], arguments)
+    return {str(name): value for name, value in given.items() if value is not None}
+
+
+def _only(fields: Mapping[str, object], tool: str, *known: str) -> None:
+    unknown = next((name for name in fields if name not in known), None)
+    if unknown is not None:
+        raise BadInput(f"{tool} has no argument {clipped(unknown)}: it takes {', '.join(known)}")
+
+
+def _words(fields: Mapping[str, object], name: str, tool: str) -> str:
+    value = fields.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value) if abs(value) < 10**15 else ""
+    if not isinstance(value, str) or not value.strip():
+        example = "lw:412" if name == "handle" else "words to look for"
+        raise BadInput(f'{tool} needs {name} as text: send {{"{name}": "{example}"}}')
+    if len(value) > _LONGEST:
+        raise BadInput(f"{name} has {len(value):,} characters: shorten it to a few words")
+    return value
+
+
+def _limit(value: object) -> int:
+    if value is None:
+        return MOST_HITS
+    number = _number(value)
+    if number is None or number < 1:
+        raise BadInput(f"limit must be a whole number from 1 to {MOST_WANTED}")
+    return min(number, MOST_WANTED)
+
+
+def _pair(fields: Mapping[str, object], name: str) -> Numbers | None:
+    if name not in fields:
+        return None
+    value = fields[name]
+    numbers: list[int | None] = [None]
+    if isinstance(value, str) and (found := _PAIR.fullmatch(value)):
+        numbers = [int(found[1]), int(found[2] or found[1])]
+    elif isinstance(value, list | tuple) and len(value) in (1, 2):
+        numbers = [_number(value[0]), _number(value[-1])]
+    elif not isinstance(value, str):
+        numbers = [_number(value)] * 2
+    first, last = numbers[0], numbers[-1]
+    if first is None or last is None or not 1 <= first <= last:
+        raise BadInput(
+            f"{name} must be two whole numbers, the first and the last one wanted, such as [1, 200]"
+        )
+    return Numbers(first=first, last=last)
+
+
+def _number(value: object) -> int | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case float() if value.is_integer():
+            return int(value)
+        case str() if re.fullmatch(r"\s*[0-9]{1,15}\s*", value):
+            return int(value)
+        case _:
+            return None
+
+
+def results_of(messages: Sequence[Numbered], one: Told) -> list[Told]:
+    """Return the messages with the results of a message's calls, as far as they are near; none if it calls nothing."""
+    wanted = {call.id for call in one.message.calls}
+    if not wanted:
+        return []
+    last = group_of(messages, one.number).last
+    if last == one.number:
+        return []
+    behind = told(messages, Numbers(first=one.number + 1, last=last))
+    return [each for each in behind if any(result.call_id in wanted for result in each.message.results)]
+
+
+def show_call(
+    messages: Sequence[Numbered], one: Told, results: Sequence[Told], tokens: int, count: Count
+) -> str | None:
+    """Return a call under its caption and behind it the results that fit, in order; the caption names the others.
+
+    None if there is no room for the call and the names.
+    """
+    named = list(results)
+    pages: list[str] = []
+    shown = _call(messages, one, named, tokens, count)
+    if shown is None:
+        return None
+    for each in results:
+        page = f"[{caption(messages, each)}]\n{each.text}"
+        rest = [other for other in named if other is not each]
+        # A call that is itself cut says how to go on in its last line, and leaves no room anyway.
+        whole = f"[{_said(messages, one, rest)}]\n{one.text}"
+        text = "\n\n".join([whole, *pages, page])
+        if each.tokens <= tokens and count(text) <= tokens:
+            named, shown = rest, text
+            pages.append(page)
+    return shown
+
+
+def _call(
+    messages: Sequence[Numbered], one: Told, named: Sequence[Told], tokens: int, count: Count
+) -> str | None:
+    part = part_of(one, lines=None, characters=None)
+    return show(one, _said(messages, one, named), part, tokens, count)
+
+
+def _said(messages: Sequence[Numbered], one: Told, named: Sequence[Told]) -> str:
+    """Return the caption of a call, with the handles of those of its results that are not shown."""
+    listed = ", ".join(f"{each.handle} ({each.tokens:,} tokens)" for each in named)
+    what = "result" if len(named) == 1 else "results"
+    return caption(messages, one) + (f" · {what} in {listed}" if named else "")
+
+
+_BESIDE = 4
+"""Neighbours of a match that are named."""
+_BESIDE_WIDTH = 80
+_SUMMARY_SHARE = 0.5
+"""Of the room, for what a summary says that is no longer in the view."""
+
+
+def tell_search(
+    ledger: Ledger, asked: SearchFor, search: Search | None, tokens: int, count: Count
+) -> str | None:
+    """Return the matches, each with an excerpt and its neighbours, as many as fit; None if not even one does.
+
+    Those that the view shows as they were come last and are marked: they need no recall.
+    """
+    if is_handle(asked.query):
+        raise BadInput(f"{clipped(asked.query)} is a handle: give it to lowwater_expand")
+    visible = {item.number for item in ledger.view.items if isinstance(item, Original)}
+    # Where nothing was compacted there is nothing to prefer, and no reason to look any further.
+    last = visible if len(visible) < len(ledger.messages) else ()
+    found = list(find(ledger, asked.query, search=search, limit=asked.limit, last=last))
+    if not found:
+        raise BadInput(
+            f"no message has any of the words of {clipped(asked.query)}: "
+            "try other words, such as a file name, an identifier or part of an error message"
+        )
+
+    is_mixed = len({one.number in visible for one in found}) > 1
+
+    def frame(text: str, shown: int, left: int | None) -> str:
+        head = f"{shown} of {len(found)} matches" if left is not None else f"{len(found)} matches"
+        order = "best first, those in view last" if is_mixed else "best first"
+        return f"[{head}, {order} · read one with lowwater_expand and its handle]\n{text}"
+
+    return fill((_match(ledger, one, in_view=one.number in visible) for one in found), tokens, count, frame)
+
+
+def tell_expand(ledger: Ledger, asked: ExpandTo, tokens: int, count: Count) -> str | None:
+    """Return what a handle leads to, as much as fits; None if nothing does."""
+    opened = open_handle(ledger, asked.handle)
+    numbers = opened.numbers
+    if counted(numbers) == 1:
+        return _one(ledger, asked, numbers, tokens, count)
+    if asked.around:
+        return show_around(ledger, numbers, asked.around, tokens, count)
+    if asked.lines or asked.characters:
+        raise BadInput(
+            f"lines and characters count within one message: give a handle such as lw:{numbers[0].first}"
+        )
+    return _in_full(ledger, opened, tokens, count) or _listed(ledger, opened, tokens, count)
+
+
+def _one(
+    ledger: Ledger, asked: ExpandTo, numbers: Sequence[Numbers], tokens: int, count: Count
+) -> str | None:
+    """Return one message, or the part of it that was asked for; a call comes with its results."""
+    (one,) = read_messages(ledger, numbers)
+    is_whole = not (asked.lines or asked.characters)
+    results = results_of(ledger.messages, one) if is_whole else []
+    if asked.around:
+        answers = (Numbers(first=each.number, last=each.number) for each in results)
+        return show_around(ledger, (*numbers, *answers), asked.around, tokens, count)
+    if results and (told := show_call(ledger.messages, one, results, tokens, count)) is not None:
+        return told
+    part = part_of(one, lines=asked.lines, characters=asked.characters)
+    return show(one, caption(ledger.messages, one), part, tokens, count)
+
+
+def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> Block[int]:
+    said = f"{caption(ledger.messages, one)}{' · in view' if in_view else ''}"
+    nearest = sorted(one.near, key=lambda told: abs(told.number - one.number))[:_BESIDE]
+    beside = [
+        f"  beside it {told.handle} · {told.who} · {told.tokens:,} tokens · {first_line(told.text, _BESIDE_WIDTH)}"
+        for told in sorted(nearest, key=lambda told: told.number)
+    ]
+    return Block(text="\n".join([said, f"  {one.excerpt}", *beside]), about=one.number)
+
+
+def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
+    """Return all messages word for word if that is one level down and fits; else None."""
+    if opened.made_of:
+        return None
+    pages: list[str] = []
+    room = tokens
+    for told in read_messages(ledger, opened.numbers):
+        room -= told.tokens
+        if room < 0:
+            return None
+        pages.append(f"[{caption(ledger.messages, told)}]\n{told.text}")
+    text = "\n\n".join(pages)
+    return text if count(text) <= tokens else None
+
+
+def _listed(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
+    head = _head(ledger, opened, int(_SUMMARY_SHARE * tokens), count)
+
+    def frame(text: str, _: int, left: int | None) -> str:
+        return f"{head}\n{text}{_rest(opened.numbers, left)}"
+
+    return fill(_lines(children_of(ledger, opened)), tokens, count, frame)
+
+
+def _head(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str:
+    handle = handle_of(opened.numbers)
+    if opened.summary is None:
+        messages = counted(opened.numbers)
+        return f"[{handle} · {messages:,} messages, one line each · expand the handle of one to read it]"
+    what = f"[{handle} · summary of {counted(opened.summary.sources):,} messages]"
+    below = "[it was made of these · expand the handle of one to read it]"
+    if any(one.summary == opened.summary for one in shown(ledger)):
+        return f"{what}\n{below}"
+    end = fitting(opened.text, 0, len(opened.text), tokens, count)
+    cut = "" if end == len(opened.text) else "\n[the summary goes on]"
+    return f"{what}\n{opened.text[:end]}{cut}\n{below}"
+
+
+def _lines(children: Iterator[Child]) -> Iterator[Block[int]]:
+    for child in children:
+        what = f"summary of {child.messages:,} messages" if child.kind == "summary" else child.who
+        line = f"{child.handle} · {what} · {child.tokens:,} tokens · {child.first_line}"
+        yield Block(text=line, about=child.sources[0].first)
+
+
+def _rest(numbers: Sequence[Numbers], left: int | None) -> str:
+    if left is None:
+        return ""
+    rest = tuple(without(numbers, (Numbers(first=1, last=left - 1),)))
+    return f"\n[{counted(rest):,} more messages follow: expand {handle_of(rest)}]"

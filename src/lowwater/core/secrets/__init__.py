@@ -1,0 +1,1 @@
+"""Secrets in text, and text without them."""

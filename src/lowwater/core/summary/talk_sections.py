@@ -1,0 +1,420 @@
+"""The sections of a summary about the conversation: goal, progress, decisions, task list and context."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from lowwater.core.messages import Message
+from lowwater.core.summary.activity import (
+    Episode,
+    Statement,
+    Step,
+    Story,
+    Told,
+    condense,
+    joined,
+    own_words,
+    said,
+    told,
+)
+from lowwater.core.summary.notes import LAST, Note, Room, carried, uncited
+from lowwater.core.summary.request import Critical, CriticalKind
+from lowwater.core.summary.template import Outline, Section
+from lowwater.core.summary.text import asks_back, clip, constraints_in, is_brief, is_question, one_line
+
+FIRST = "First asked: "
+LATEST = "Asked last: "
+WORKING = "Working on: "
+LAST_SAID = "Last said: "
+AWAITS = "Waiting for the user's answer to: "
+_LONGEST_GOAL = 900
+_LONGEST_OUTCOME = 700
+
+
+def quoted(text: str, limit: int) -> str:
+    """Return what a user said in quotes, on one line."""
+    return f'"{clip(one_line(text), limit)}"'
+
+
+def goal_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+    """Yield what was asked first and what was asked last."""
+    asks = [episode for episode in story.episodes if episode.ask and not is_brief(episode.ask)]
+    before = [item for item in previous.of(Section.GOAL) if not item.startswith(LATEST)]
+    for item in before:
+        yield Note(section=Section.GOAL, text=item, worth=9)
+    first = asks[:1] if not before else []
+    latest = asks[-1:] if asks[-1:] != first else []
+    for label, episodes, worth in ((FIRST, first, 9.0), (LATEST, latest, 8.0)):
+        for episode in episodes:
+            limit = room.limit(episode.ask, share=0.05, among=1, most=_LONGEST_GOAL)
+            yield Note(
+                section=Section.GOAL,
+                text=room.cited(label + quoted(episode.ask, limit), episode.number),
+                worth=worth,
+            )
+
+
+def constraint_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+    """Yield what the user said must, must not or should preferably be done; it accumulates."""
+    yield from carried(previous, Section.CONSTRAINTS, 6)
+    found = [(sentence, ep) for ep in story.episodes for sentence in constraints_in(ep.ask)]
+    for at, (sentence, episode) in enumerate(found):
+        text = room.cited(quoted(sentence, 320), episode.number)
+        yield Note(section=Section.CONSTRAINTS, text=text, worth=room.worth(sentence, 5 + at / len(found)))
+
+
+def progress_notes(
+    story: Story, previous: Outline, newest_user: Message | None, room: Room
+) -> Iterator[Note]:
+    """Yield done, in progress, resolved and pending items; what was running before is carried on or closed."""
+    episodes = _continued(story.episodes, previous)
+    asked = sum(bool(episode.ask) for episode in episodes)
+    question = ""
+    for at, episode in enumerate(episodes):
+        last = at == len(episodes) - 1
+        spoken = [told(statement) for statement in episode.statements]
+        if last and not episode.reply:
+            yield from _unfinished(episode, newest_user, spoken, room)
+        elif episode.ask or (last and spoken):
+            worth = 2 + at / len(episodes)
+            yield from _finished(episode, question, spoken, room, worth=worth, among=asked)
+        question = asks_back(episode.reply.text) if episode.reply else ""
+    if question and (newest_user is None or own_words(newest_user) == episodes[-1].ask):
+        yield Note(section=Section.PENDING, text=AWAITS + quoted(question, 300), worth=8)
+
+
+def _continued(episodes: Sequence[Episode], previous: Outline) -> tuple[Episode, ...]:
+    """Give what came before the first ask the ask that the previous summary says was running or pending."""
+    lead, *others = episodes
+    running = next((item for item in previous.of(Section.IN_PROGRESS) if item.startswith(WORKING)), "")
+    pending = [item for item in previous.of(Section.PENDING) if item.startswith('"')]
+    ask = uncited(running.removeprefix(WORKING)).strip('"') or " ".join(
+        uncited(item).strip('"') for item in pending
+    )
+    if not (lead.statements or lead.steps):
+        return tuple(others) if others else (lead,)
+    return (Episode(number=lead.number, ask=ask, statements=lead.statements, steps=lead.steps), *others)
+
+
+def _unfinished(
+    episode: Episode, newest_user: Message | None, spoken: Sequence[Sequence[Told]], room: Room
+) -> Iterator[Note]:
+    ask = episode.ask or (own_words(newest_user) if newest_user else "")
+    if not (episode.steps or episode.statements):
+        if ask:
+            limit = room.limit(ask, share=0.05, among=1, most=_LONGEST_GOAL)
+            yield Note(section=Section.PENDING, text=room.cited(quoted(ask, limit), episode.number), worth=9)
+        return
+    if ask:
+        text = room.cited(WORKING + quoted(ask, 200), episode.number)
+        yield Note(section=Section.IN_PROGRESS, text=text, worth=9)
+    latest = next(
+        (condense(sentences, 400) for sentences in reversed(spoken) if condense(sentences, 400)), ""
+    )
+    if latest:
+        yield Note(section=Section.IN_PROGRESS, text=LAST_SAID + latest, worth=8)
+
+
+def _finished(
+    episode: Episode, question: str, spoken: Sequence[Sequence[Told]], room: Room, *, worth: float, among: int
+) -> Iterator[Note]:
+    """Yield one item for an ask and what came of it."""
+    limit = room.limit(episode.ask, share=0.35, among=among, most=_LONGEST_OUTCOME)
+    outcome = next((text for text in (condense(s, limit) for s in reversed(spoken)) if text), "")
+    number = episode.number or (episode.statements[0].number if episode.statements else 0)
+    until = episode.statements[-1].number if episode.statements else 0
+    ask = quoted(episode.ask, max(160, limit // 2)) if episode.ask else ""
+    changed = any(step.kind == "write" and not step.failed for step in episode.steps)
+    if question and is_brief(episode.ask) and not changed:
+        text = f"{clip(question, 300)} The user: {ask}"
+        yield Note(
+            section=Section.RESOLVED,
+            text=room.cited(text, number),
+            worth=room.worth(question, worth),
+            at=number,
+        )
+        if not outcome:
+            return
+    if outcome:
+        joint = "→" if episode.reply else "(interrupted) " + LAST_SAID.strip()
+        text = f"{ask} {joint} {outcome}" if ask else outcome
+    else:
+        text = f"{ask} → {'files were changed' if changed else 'no answer in words'}."
+    section = Section.RESOLVED if is_question(episode.ask) and not changed else Section.DONE
+    brief = is_brief(episode.ask) and not changed
+    yield Note(
+        section=section,
+        text=room.cited(text, number, until),
+        worth=room.worth(text, worth - (1.5 if brief else 0)),
+        at=max(number, until),
+    )
+
+
+_DECIDES = re.compile(
+    r"""\b(?:decided?|decision|going\ with|chose|opted|settled\ on|agreed|trade-?off|instead\ of|rather\ than|won't|must\ not
+    |so\ (?:we|i)\ (?:should|must|can't))\b
+    |决定|选择|而不是|決定""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_EXPLAINS = re.compile(
+    r"""\b(?:root\ cause|the\ cause\ (?:is|was)|caused\ by|because|turns\ out
+    |the\ (?:real\ |actual\ |main\ |core\ )?(?:problem|issue|bug|reason)\ (?:is|was)
+    |the\ fix\ is|the\ key|found\ (?:it|the)|this\ means|that's\ why|which\ means)\b
+    |因为|原因|問題は""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_INTENDS = re.compile(r"\b(?:I'?ll|I will|we'?ll|plan is|the plan)\b", re.IGNORECASE)
+_STEPS = re.compile(
+    r"""\b(?:I'?ll|I\ will|we'?ll)\ (?:(?:also|now|just|first|then)\ )*
+    (?:read|check|look|run|see|search|find|view|examine|start|verify|continue|get|open|review|try|use|test|rerun|add\ it|do)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NEXT = re.compile(
+    r"""\b(?:next\ steps?|remaining|still\ (?:need|have|to|missing|open)|left\ to|to-?do|follow-?ups?|not\ yet|what's\ left
+    |outstanding|afterwards|then\ i'?ll)\b
+    |下一步|接下来|残り|剩下""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST = 360
+_REPORT_READ = 8_000
+"""Characters of a plan or report that are read."""
+_LATE = 4
+"""Statements at the end in which what is left to do is looked for."""
+
+
+def decision_notes(sentences: Sequence[Told], previous: Outline, room: Room) -> Iterator[Note]:
+    """Yield the sentences in which the assistant decided or explained something, in order."""
+    yield from carried(previous, Section.DECISIONS, 1.5)
+    for at, sentence in enumerate(sentences):
+        worth = _worth(sentence)
+        if worth <= 0 or sentence.text.endswith(("?", ":")):
+            continue
+        text = clip(sentence.text, _LONGEST)
+        if len(text) < 30:
+            continue
+        recent = at / len(sentences)
+        yield Note(
+            section=Section.DECISIONS,
+            text=room.cited(text, sentence.number),
+            worth=room.worth(text, worth + recent),
+            at=sentence.number,
+        )
+
+
+def _worth(sentence: Told) -> float:
+    worth = 2.0 * bool(_DECIDES.search(sentence.text)) + 1.5 * bool(_EXPLAINS.search(sentence.text))
+    if not worth and sentence.names and _INTENDS.search(sentence.text) and not _STEPS.search(sentence.text):
+        worth = 0.6
+    if not worth:
+        return 0.0
+    return worth + 0.25 * min(len(sentence.names), 4) - (1.5 if sentence.process else 0)
+
+
+def plan_notes(story: Story, room: Room) -> Iterator[Note]:
+    """Yield plans that were put before the user, answers the user picked, and what sub-agents reported."""
+    for step in story.steps:
+        if step.failed or step.refused:
+            continue
+        plan = step.arguments.get("plan")
+        if isinstance(plan, str):
+            yield _note(step, Section.DECISIONS, f"Plan: {_condensed(plan, room)}", 3.0, room)
+        elif step.kind == "clarify" and step.output:
+            yield _note(step, Section.RESOLVED, clip(step.output, 500), 3.0, room)
+        elif step.kind == "agent" and step.output:
+            about = clip(str(step.arguments.get("description") or step.subject), 80)
+            text = f'A sub-agent on "{about}" reported: {_condensed(step.output, room)}'
+            yield _note(step, Section.RESOLVED, text, 2.2, room)
+
+
+def _condensed(text: str, room: Room) -> str:
+    limit = room.limit(text[:_REPORT_READ], share=0.15, among=4, most=800)
+    return condense(told(Statement(number=0, text=said(text[:_REPORT_READ]), closes=True)), limit)
+
+
+def _note(step: Step, section: Section, text: str, worth: float, room: Room) -> Note:
+    return Note(
+        section=section,
+        text=room.cited(text, step.number),
+        worth=room.worth(text, worth),
+        at=step.number,
+    )
+
+
+def next_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+    """Yield what the assistant last said is left to do, or what the previous summary says."""
+    found = [
+        sentence
+        for statement in story.statements[-_LATE:]
+        for sentence in told(statement)
+        if _NEXT.search(sentence.text) and not sentence.text.endswith("?") and len(sentence.text) >= 20
+    ]
+    for sentence in found[-8:]:
+        text = room.cited(clip(sentence.text, _LONGEST), sentence.number)
+        yield Note(section=Section.REMAINING, text=text, worth=3)
+    if not found:
+        yield from carried(previous, Section.REMAINING, 2)
+
+
+State = Literal["done", "doing", "open"]
+_STATES: dict[str, State] = {
+    "completed": "done",
+    "complete": "done",
+    "done": "done",
+    "finished": "done",
+    "in_progress": "doing",
+    "in-progress": "doing",
+    "active": "doing",
+    "doing": "doing",
+}
+_GONE = frozenset({"deleted", "cancelled", "canceled", "removed"})
+_WORDS = ("content", "step", "subject", "title", "text", "task", "description")
+_CREATED = re.compile(r"[Tt]ask #?(\d+)")
+_NUMBERED = re.compile(r"#(\d+) (.+)", re.DOTALL)
+_LONGEST_TASK = 240
+
+
+class Todo(Struct, frozen=True, kw_only=True):
+    """The tasks of the latest list by state; `known` is False if no list was ever written."""
+
+    known: bool = False
+    done: tuple[str, ...] = ()
+    doing: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+
+
+def todo_of(story: Story, previous: Outline) -> Todo:
+    """Return the state of the task list after the story, which may change tasks that the previous summary names."""
+    tasks: dict[str, tuple[str, State]] = dict(_carried(previous))
+    known = False
+    for step in story.steps:
+        if step.kind != "todo" or step.failed:
+            continue
+        listed = tuple(_listed(step))
+        if listed:
+            tasks = {text: (text, state) for text, state in listed}
+            known = True
+        else:
+            known = _change_one(tasks, step) or known
+    if not known:
+        return Todo()
+    return Todo(
+        known=True,
+        done=tuple(text for text, state in tasks.values() if state == "done"),
+        doing=tuple(text for text, state in tasks.values() if state == "doing"),
+        open=tuple(text for text, state in tasks.values() if state == "open"),
+    )
+
+
+def _carried(previous: Outline) -> Iterator[tuple[str, tuple[str, State]]]:
+    states: tuple[tuple[Section, State], ...] = (
+        (Section.DONE, "done"),
+        (Section.IN_PROGRESS, "doing"),
+        (Section.REMAINING, "open"),
+    )
+    for section, state in states:
+        for item in previous.of(section):
+            if match := _NUMBERED.fullmatch(uncited(item)):
+                yield match[1], (uncited(item), state)
+
+
+def _listed(step: Step) -> Iterator[tuple[str, State]]:
+    """Yield the tasks of a call that writes the whole list."""
+    for value in step.arguments.values():
+        for task in value if isinstance(value, list) else ():
+            if isinstance(task, dict) and (text := _text(task)):
+                yield text, _state(task)
+
+
+def _change_one(tasks: dict[str, tuple[str, State]], step: Step) -> bool:
+    """Create or change one task; tell whether the call did."""
+    task_id = str(step.arguments.get("taskId") or step.arguments.get("task_id") or "")
+    if task_id:
+        text, state = tasks.get(task_id, ("", "open"))
+        subject = _text(step.arguments, ("subject", "title", "content"))
+        text = f"#{task_id} {subject}" if subject else text
+        status = str(step.arguments.get("status", "")).lower()
+        if status in _GONE:
+            tasks.pop(task_id, None)
+        elif text:
+            tasks[task_id] = (text, _STATES.get(status, "open") if status else state)
+        return bool(text)
+    subject = _text(step.arguments)
+    created = _CREATED.search(step.output, 0, 200)
+    if not subject or not created:
+        return False
+    tasks[created[1]] = (f"#{created[1]} {subject}", "open")
+    return True
+
+
+def _text(task: dict[str, object], names: tuple[str, ...] = _WORDS) -> str:
+    found = (task.get(name) for name in names)
+    return next((clip(text, _LONGEST_TASK) for text in found if isinstance(text, str) and text.strip()), "")
+
+
+def _state(task: dict[str, object]) -> State:
+    if task.get("done") is True or task.get("completed") is True:
+        return "done"
+    return _STATES.get(str(task.get("status") or task.get("state") or "").lower(), "open")
+
+
+_LABELS: Mapping[CriticalKind, str] = {
+    "path": "Paths also named: ",
+    "identifier": "Identifiers also named: ",
+    "value": "Values also named: ",
+}
+_PER_ITEM = 24
+_LONGEST_SENTENCE = 300
+_TOGETHER = 5
+"""Sentences in one item."""
+
+
+def sentence_notes(missing: Sequence[Critical], sentences: Sequence[Told], room: Room) -> Iterator[Note]:
+    """Yield sentences that name what is missing, the most names per character first; each brings something new.
+
+    Sentences of one message stand together in one item.
+    """
+    open_names = {reference.text for reference in missing}
+    ranked = sorted(
+        sentences, key=lambda told: (-room.focuses(told.text), -_density(told, open_names), told.number)
+    )
+    together: dict[int, list[Told]] = {}
+    for sentence in ranked:
+        gained = sentence.names & open_names
+        if not gained or sentence.process or len(sentence.text) > _LONGEST_SENTENCE:
+            continue
+        if len(gained) < 2 and len(sentence.text) > 120:
+            continue
+        open_names -= gained
+        together.setdefault(sentence.number, []).append(sentence)
+    order = {id(sentence): at for at, sentence in enumerate(sentences)}
+    for number, some in together.items():
+        for start in range(0, len(some), _TOGETHER):
+            in_order = sorted(some[start : start + _TOGETHER], key=lambda sentence: order[id(sentence)])
+            text = room.cited(joined(sentence.text for sentence in in_order), number)
+            yield Note(section=Section.CONTEXT, text=text, worth=room.worth(text, 1.0), at=number)
+
+
+def _density(sentence: Told, open_names: set[str]) -> float:
+    return len(sentence.names & open_names) / (len(sentence.text) + 40)
+
+
+def name_notes(missing: Sequence[Critical]) -> Iterator[Note]:
+    """Yield the missing references that are names as lists by kind, and the others as they are."""
+    for reference in missing:
+        if reference.kind == "error":
+            yield Note(section=Section.CONTEXT, text=f"Seen on the way: {reference.text}", worth=1.1, at=LAST)
+    for reference in missing:
+        if reference.kind in {"ask", "forbidden"}:
+            section = Section.RESOLVED if reference.kind == "ask" else Section.CONSTRAINTS
+            yield Note(section=section, text=f'"{reference.text}"', worth=1.1, at=LAST)
+    for kind, label in _LABELS.items():
+        names = [_listed_names(reference.text) for reference in missing if reference.kind == kind]
+        for start in range(0, len(names), _PER_ITEM):
+            text = label + ", ".join(names[start : start + _PER_ITEM])
+            yield Note(section=Section.CONTEXT, text=text, worth=0.5, at=LAST)
+
+
+def _listed_names(name: str) -> str:
+    return f"`{name}`" if " " in name or "," in name else name

@@ -1,0 +1,120 @@
+"""The template that every summary follows: its sections, reading them out of a text, and writing them down."""
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Section(StrEnum):
+    """A section of the template; the value is its heading."""
+
+    GOAL = "Goal"
+    CONSTRAINTS = "Constraints & Preferences"
+    DONE = "Done"
+    IN_PROGRESS = "In Progress"
+    BLOCKED = "Blocked"
+    DECISIONS = "Key Decisions"
+    RESOLVED = "Resolved Questions"
+    PENDING = "Pending User Asks"
+    FILES = "Relevant Files"
+    REMAINING = "Remaining Work / Next Steps"
+    CONTEXT = "Critical Context"
+    TOOLS = "Tools & Patterns"
+
+
+PROGRESS = "Progress"
+_PARTS_OF_PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
+_LINE = re.compile(r"(?P<marks>#{1,4})\s+(?P<heading>.+?)\s*#*|(?P<bullet>[-*•]|\d+[.)])\s+(?P<item>\S.*)")
+_WORDS = re.compile(r"[a-z]+")
+_OPENING_WORDS = {
+    "goal": Section.GOAL,
+    "constraint": Section.CONSTRAINTS,
+    "preference": Section.CONSTRAINTS,
+    "done": Section.DONE,
+    "complete": Section.DONE,
+    "progress": Section.DONE,
+    "in progress": Section.IN_PROGRESS,
+    "current": Section.IN_PROGRESS,
+    "active": Section.IN_PROGRESS,
+    "blocked": Section.BLOCKED,
+    "key decision": Section.DECISIONS,
+    "decision": Section.DECISIONS,
+    "resolved": Section.RESOLVED,
+    "pending": Section.PENDING,
+    "relevant file": Section.FILES,
+    "file": Section.FILES,
+    "remaining": Section.REMAINING,
+    "next step": Section.REMAINING,
+    "critical context": Section.CONTEXT,
+    "tool": Section.TOOLS,
+}
+
+
+class Outline(Struct, frozen=True, kw_only=True):
+    """A summary as items by section; an item is a bullet point, its further lines indented."""
+
+    items: Mapping[Section, tuple[str, ...]] = {}
+
+    def of(self, section: Section) -> tuple[str, ...]:
+        """Return the items of a section, none if it is empty."""
+        return self.items.get(section, ())
+
+    def __bool__(self) -> bool:
+        return any(self.items.values())
+
+
+def outline(items: Mapping[Section, Iterable[str]]) -> Outline:
+    """Return an outline of items in one spelling: no blank lines, no blanks around them."""
+    tidy = {section: tuple(filter(None, map(_tidy, items.get(section, ())))) for section in Section}
+    return Outline(items={section: texts for section, texts in tidy.items() if texts})
+
+
+def render(summary: Outline) -> str:
+    """Return the outline as Markdown; empty sections are left out."""
+    blocks: list[str] = []
+    progressing = False
+    for section in Section:
+        texts = summary.of(section)
+        if not texts:
+            continue
+        within = section in _PARTS_OF_PROGRESS
+        if within and not progressing:
+            blocks.append(f"## {PROGRESS}")
+            progressing = True
+        heading = f"{'###' if within else '##'} {section}"
+        blocks.append("\n".join([heading, *("- " + text.replace("\n", "\n  ") for text in texts)]))
+    return "\n\n".join(blocks)
+
+
+def parse(text: str) -> Outline:
+    """Read an outline out of a summary, whoever wrote it; what stands under no known heading is critical context."""
+    found: dict[Section, list[str]] = {section: [] for section in Section}
+    section = Section.CONTEXT
+    for line in text.splitlines():
+        bare = line.strip()
+        match = _LINE.fullmatch(line.rstrip())
+        if not bare:
+            continue
+        if match and match["marks"]:
+            section = _named(match["heading"])
+        elif match:
+            found[section].append(match["item"])
+        elif line[:1].isspace() and found[section]:
+            found[section][-1] += "\n" + line.removeprefix("  ").rstrip()
+        else:
+            found[section].append(bare)
+    return outline(found)
+
+
+def _named(heading: str) -> Section:
+    words = " ".join(_WORDS.findall(heading.lower()))
+    return next(
+        (section for opening, section in _OPENING_WORDS.items() if words.startswith(opening)),
+        Section.CONTEXT,
+    )
+
+
+def _tidy(item: str) -> str:
+    return "\n".join(line.rstrip() for line in item.strip().splitlines() if line.strip())

@@ -1,0 +1,173 @@
+"""Whether a summary is any good, and repairing what it lost."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from lowwater.core.decisions import Reason
+from lowwater.core.secrets.redaction import conceal
+from lowwater.core.summary.critical import critical_references, is_forbidden, missing_from
+from lowwater.core.summary.request import Critical, Judged, SummaryRequest, Verdict, VerdictCode, Written
+from lowwater.core.summary.template import Section
+from lowwater.protocols import Tokenizer
+
+SHORTEST = 100
+"""Characters below which nothing is a summary."""
+ENOUGH = 0.5
+"""Share of the critical references that must be kept."""
+_SHORT = 600
+"""Characters within which a refusal anywhere refuses the whole."""
+_LEADING = re.compile(r"\A(?:\s|#[^\n]*\n|[-*>]\s)+")
+_REFUSES = re.compile(
+    r"""(?:(?:i['’]?m|i\ am|we['’]?re|we\ are)\ (?:very\ |so\ |really\ )?(?:sorry|afraid)
+          |sorry|my\ apologies|i\ apologi[sz]e|apologies|unfortunately|regrettably)
+        [^.\n]{0,80}?\b
+        (?:can['’]?t|cannot|can\ not|unable|not\ able|won['’]?t|not\ going\ to|must\ decline|not\ possible)
+    | i\ (?:can['’]?t|cannot|can\ not|won['’]?t|will\ not|must\ decline|decline|refuse)\b[^.\n]{0,40}?\b
+        (?:assist|help|comply|provide|fulfil|fulfill|do\ that|complete|summari[sz]e|continue|engage|discuss|process|to\b)
+    | i(?:['’]?m|\ am)\ (?:unable|not\ able|not\ allowed|not\ permitted|not\ comfortable)\b
+    | (?:as|being)\ an?\ (?:ai|language\ model|assistant)\b[^.\n]{0,60}?\b(?:can['’]?t|cannot|unable|not)
+    | this\ (?:request|conversation|content)\ (?:violates|goes\ against|cannot\ be)
+    | (?:对不起|抱歉|很抱歉)[，,]?[^。\n]{0,20}(?:无法|不能) | 我(?:无法|不能)(?:协助|帮助|提供|完成)
+    | (?:申し訳|すみません)[^。\n]{0,30}(?:できません|できかねます|いたしかねます)
+    | 죄송[^.\n]{0,30}없습니다
+    | (?:es\ tut\ mir\ leid|lo\ siento|désolé|je\ suis\ désolé)[^.\n]{0,60}?\b(?:kann|nicht|puedo|peux)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def validate(
+    written: Written,
+    request: SummaryRequest,
+    tokenizer: Tokenizer,
+    replaced_tokens: int,
+    *,
+    wanted: Sequence[Critical] | None = None,
+) -> Verdict:
+    """Judge a summary of messages that were `replaced_tokens` large; the reason carries the numbers compared.
+
+    `wanted` saves finding the critical references again when several summaries of one request are judged.
+    """
+    references = critical_references(request) if wanted is None else wanted
+    missing = missing_from(conceal(written.text) if request.redact else written.text, references)
+    score = 1 - len(missing) / len(references) if references else 1.0
+    tokens = tokenizer.count(written.text)
+    characters = len(written.text.strip())
+    because = Reason(
+        code=_code(written, characters, tokens, replaced_tokens, score),
+        facts={
+            "characters": characters,
+            "tokens": tokens,
+            "replaced_tokens": replaced_tokens,
+            "references": len(references),
+            "kept": len(references) - len(missing),
+        },
+    )
+    return Verdict(accepted=because.code == "accepted", because=because, score=score, missing=missing)
+
+
+def best(
+    candidates: Iterable[Written],
+    request: SummaryRequest,
+    tokenizer: Tokenizer,
+    replaced_tokens: int,
+) -> Judged | None:
+    """Return the best of several summaries: accepted before refused, then by score, then the shorter; None of none."""
+    wanted = critical_references(request)
+    judged = [
+        Judged(
+            written=written,
+            verdict=validate(written, request, tokenizer, replaced_tokens, wanted=wanted),
+        )
+        for written in candidates
+    ]
+    return max(judged, key=_merit, default=None)
+
+
+def is_refusal(text: str) -> bool:
+    """Tell whether a text declines to summarise instead of doing it."""
+    body = _LEADING.sub("", text)
+    if _REFUSES.match(body):
+        return True
+    return len(body) < _SHORT and _REFUSES.search(body) is not None and "## " not in text
+
+
+def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> VerdictCode:
+    if characters < SHORTEST:
+        return "too_short"
+    if is_refusal(written.text):
+        return "refusal"
+    if written.cut_off:
+        return "cut_off"
+    if tokens >= replaced_tokens:
+        return "not_smaller"
+    return "accepted" if score >= ENOUGH else "references_missing"
+
+
+def _merit(judged: Judged) -> tuple[bool, float, int]:
+    tokens = judged.verdict.because.facts["tokens"]
+    return (judged.verdict.accepted, judged.verdict.score, -int(tokens))
+
+
+_PER_LINE = 8
+_LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}
+
+
+def restore(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
+    """Return `text` with the prohibitions among the missing references appended word for word.
+
+    Together they take at most `max_tokens`: a user who pasted a rule book is answered by recall, not by all of it again.
+    """
+    lines: list[str] = []
+    left = max_tokens
+    for reference in filter(is_forbidden, missing):
+        line = f'"{reference.text}"'
+        left -= tokenizer.count(f"\n- {line}")
+        if left < 0:
+            break
+        lines.append(line)
+    return text.rstrip() + _block(Section.CONSTRAINTS, lines) if lines else text
+
+
+def repair(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
+    """Return `text` with the missing references appended, the most important first, in at most `max_tokens`.
+
+    A text that is at its limit already comes back as it is.
+    """
+    body = text.rstrip()
+    added: dict[Section, list[str]] = {Section.CONSTRAINTS: [], Section.CONTEXT: []}
+    left = max_tokens - tokenizer.count(body)
+    for section, line in _lines(missing):
+        heading = 0 if added[section] else tokenizer.count(f"\n\n## {section}")
+        cost = heading + tokenizer.count(f"\n- {line}")
+        if cost > left:
+            break
+        added[section].append(line)
+        left -= cost
+    while any(added.values()):
+        whole = body + "".join(_block(section, lines) for section, lines in added.items())
+        if tokenizer.count(whole) <= max_tokens:
+            return whole
+        added[Section.CONTEXT if added[Section.CONTEXT] else Section.CONSTRAINTS].pop()
+    return text
+
+
+def _block(section: Section, lines: Iterable[str]) -> str:
+    items = "".join(f"\n- {line}" for line in lines)
+    return f"\n\n## {section}{items}" if items else ""
+
+
+def _lines(missing: Sequence[Critical]) -> Iterator[tuple[Section, str]]:
+    for reference in missing:
+        match reference.kind:
+            case "forbidden":
+                yield Section.CONSTRAINTS, f'"{reference.text}"'
+            case "ask":
+                yield Section.CONTEXT, f'The user asked: "{reference.text}"'
+            case "error":
+                yield Section.CONTEXT, f"Error seen: {reference.text}"
+            case _:
+                pass
+    for kind, label in _LABELS.items():
+        names = [reference.text for reference in missing if reference.kind == kind]
+        for start in range(0, len(names), _PER_LINE):
+            yield Section.CONTEXT, label + ", ".join(f"`{name}`" for name in names[start : start + _PER_LINE])

@@ -1,0 +1,1 @@
+"""How many tokens messages, system prompts and tools are, and what reported usage teaches about it."""

@@ -1,0 +1,102 @@
+"""What kind of tool a call is for, and what it is about, whatever agent named it."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from lowwater.core.messages import ToolCall
+
+ToolClass = Literal[
+    "read", "write", "shell", "search", "list", "web", "agent", "todo", "memory", "skill", "clarify", "other"
+]
+
+_NAMES: dict[ToolClass, str] = {
+    "read": "read read_file readfile view view_file open cat get_file read_many_files notebookread file_read",
+    "write": "write write_file edit edit_file multiedit apply_patch str_replace str_replace_editor create_file patch "
+    "notebookedit replace insert update_file str_replace_based_edit_tool file_write",
+    "shell": "bash shell terminal exec exec_command run_command execute execute_bash run local_shell powershell cmd "
+    "write_stdin bashoutput shell_command execute_code python run_shell_command run_in_terminal",
+    "search": "grep rg search search_files glob find ripgrep codebase_search search_file_content grep_search file_search "
+    "searchtext code_search toolsearch",
+    "list": "ls list list_files list_dir list_directory tree dir",
+    "web": "web web_search websearch web_fetch webfetch fetch browse browser http image_search crawl navigate",
+    "agent": "task agent spawn_agent subagent delegate dispatch_agent delegate_task wait_agent",
+    "todo": "todo todowrite todo_write todoread update_plan taskcreate taskupdate tasklist write_todos plan",
+    "memory": "memory remember save_memory recall store_memory",
+    "skill": "skill skill_view load_skill use_skill activate_skill",
+    "clarify": "clarify ask ask_user ask_clarification askuserquestion ask_followup_question request_user_input",
+}
+_CLASSES: dict[str, ToolClass] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_ARGUMENTS = msgspec.json.Decoder(dict[str, object])
+_PLAIN = re.compile(r"[^a-z0-9]+")
+_NAMESPACE = re.compile(r"__|[.:/]")
+_BY_PLAIN: dict[str, ToolClass] = {_PLAIN.sub("", name): kind for name, kind in _CLASSES.items()}
+_PATHS = "file_path path filename file notebook_path target_file filepath".split()
+_SUBJECTS = [
+    *_PATHS,
+    *"command cmd script pattern query regex url prompt description question name key id".split(),
+]
+
+
+@lru_cache(maxsize=1_024)
+def classify(tool: str) -> ToolClass:
+    """Return the kind of tool a name means: `Read`, `read_file` and `mcp__fs__read_file` are all `read`."""
+    for name in (tool, bare_name(tool)):
+        found = _BY_PLAIN.get(_PLAIN.sub("", name.lower()))
+        if found is not None:
+            return found
+    return "other"
+
+
+def bare_name(tool: str) -> str:
+    """Return a tool's name without the server or namespace before it: `read_file` for `mcp__fs__read_file`."""
+    return _NAMESPACE.split(tool)[-1]
+
+
+def class_of(call: ToolCall) -> ToolClass:
+    """Return the kind of tool a call is for; an editor that is asked to view a file is a `read`."""
+    kind = classify(call.name)
+    if kind == "write" and arguments_of(call).get("command") == "view":
+        return "read"
+    return kind
+
+
+def arguments_of(call: ToolCall) -> dict[str, object]:
+    """Return the call's arguments, or nothing if they are no JSON object."""
+    try:
+        return _ARGUMENTS.decode(call.arguments)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return {}
+
+
+def subject_of(call: ToolCall) -> str:
+    """Return what the call is about: its path, command, pattern or query, or its whole arguments if none is known."""
+    return subject_in(arguments_of(call)) or call.arguments.strip()
+
+
+def subject_in(arguments: Mapping[str, object]) -> str:
+    """Return what a call with these arguments is about: its path, command, pattern or query, or nothing."""
+    for name in _SUBJECTS:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            return " ".join(value)
+    return ""
+
+
+def path_of(call: ToolCall) -> str:
+    """Return the file that the call's arguments name, as they name it, or nothing."""
+    return path_in(arguments_of(call))
+
+
+def path_in(arguments: Mapping[str, object]) -> str:
+    """Return the file that a call's arguments name, as they name it, or nothing."""
+    for name in _PATHS:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""

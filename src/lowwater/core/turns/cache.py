@@ -1,0 +1,157 @@
+"""What a session knows of its provider's cache: the call under way, the belief, and what usage corrects."""
+
+from bisect import bisect_left
+
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Response
+from lowwater.core.cache.belief import Warmth, after_call, expected_usage, warmth
+from lowwater.core.cache.layout import Layout, Lifetime
+from lowwater.core.cache.lifetimes import Lifetime as Kept
+from lowwater.core.cache.lifetimes import settle_ttl
+from lowwater.core.cache.marks import Marks, marks_for, place_marks, seams_of
+from lowwater.core.costs.prices import with_prices
+from lowwater.core.decisions import scaled
+from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult
+from lowwater.core.turns.state import PREAMBLE, Call, Laid, Setup, State, key_behind, lay_out
+from lowwater.core.view import Summary, fold, folded
+
+_REMEMBERED_GAPS = 50
+_MOST_RUNS = 128
+"""Runs of a meter beyond which those are dropped that no message of the view is in."""
+
+
+def marks_of(state: State, setup: Setup) -> Marks | None:
+    """Return what the provider of the model in use takes as cache marks; None if it takes none."""
+    asked = setup.settings.model.cache_ttl
+    lifetime: Kept = _settled(state) if asked == "auto" else "short"
+    route = state.route
+    return marks_for(state.model, name=route.model, base_url=route.base_url, ttl=asked, lifetime=lifetime)
+
+
+def lifetime_of(marks: Marks | None) -> Lifetime:
+    """Return the lifetime that marks ask for."""
+    return "long" if marks is not None and marks.ttl == "1h" else "short"
+
+
+def laid_out(state: State, setup: Setup) -> Laid:
+    """Return the next request, if it were sent as the view is now."""
+    marks, view, laid = marks_of(state, setup), state.ledger.view, state.laid
+    start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
+    if laid is not None and laid.view is view and (laid.prompt, laid.start) == (state.prompt, start):
+        return laid
+    places: dict[int, Lifetime] = {}
+    if marks is not None:
+        apart = view.messages
+        folds = folded(apart, view.items)
+        messages = fold(apart, folds)
+        lasts = [at for at in range(len(apart)) if at + 1 not in folds]
+        shape = [max(1, len(message.parts)) for message in messages]
+        placed = place_marks(
+            shape,
+            seams=seams_of(state.ledger, apart).moved(lambda at: bisect_left(lasts, at)),
+            most=marks.on_messages,
+            lookback=marks.lookback,
+            carries=lambda at: _carries(messages[at], marks),
+        )
+        places = dict.fromkeys((PREAMBLE, *(lasts[at] for at in placed)), lifetime_of(marks))
+    return lay_out(
+        view,
+        start=start,
+        prompt=state.prompt,
+        scale=state.scale,
+        marks=places,
+        before=laid,
+    )
+
+
+def _carries(message: Message, marks: Marks) -> bool:
+    """Return whether a provider finds a mark on this message: in the chat format only on a text at its end."""
+    if marks.breakpoints:
+        return message.role != "assistant"
+    if not marks.in_chat:
+        return True
+    content = [part for part in message.parts if not isinstance(part, ToolCall | Thinking)]
+    match content[-1:]:
+        case [Text(text=text)]:
+            return bool(text.strip())
+        case [ToolResult() as result]:
+            return marks.on_tools and bool(result.text.strip()) and isinstance(result.parts[-1], Text)
+        case _:
+            return False
+
+
+def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
+    """Return what of a layout should still be in the cache."""
+    return warmth(state.belief, layout, state.model.cache, at)
+
+
+def calling(state: State, setup: Setup, at: float) -> State:
+    """Return the session with a call under way."""
+    laid = laid_out(state, setup)
+    expected = expected_usage(state.belief, laid.layout, state.model, at)
+    removed = removed_from(state)
+    call = Call(
+        at=at,
+        layout=laid.layout,
+        expected=expected,
+        outside=state.outside,
+        model=state.model,
+        counted=state.counted,
+        removed=removed,
+        removed_before=min(state.kept_out, removed),
+        bought=state.bought,
+        decision=state.decision.because.code if state.decision else "",
+        thinking_off=state.thinking_off,
+    )
+    return replace(state, laid=laid, call=call)
+
+
+def removed_from(state: State) -> int:
+    """Return how many of the model's tokens compactions keep out of a prompt that shows the view."""
+    view = state.ledger.view
+    return scaled(view.whole - view.tokens, state.scale)
+
+
+def answered(state: State, response: Response) -> State:
+    """Return the session after the call under way: the belief corrected, and rent paid for what lay outside the tail."""
+    call = state.call
+    if call is None:
+        return state
+    gap = () if state.called_at is None else (call.at - state.called_at,)
+    after = after_call(
+        state.belief,
+        call.layout,
+        call.model,
+        call.at,
+        reported=response.usage if response.prompt > 0 and response.cache_told else None,
+        output_key=key_behind(call.layout, response.message),
+        output_tokens=response.usage.output if response.usage else 0,
+        miss_reason=response.miss_reason,
+    )
+    prices = with_prices(call.model)[0].prices_at(call.layout.total, call.at)
+    meter = state.meter.left_tail(call.outside)
+    if len(meter.numbers) > _MOST_RUNS:
+        # Of a long session most messages are in summaries by now, and pay nothing any more.
+        meter = meter.kept_for(
+            item.number for item in state.ledger.view.items if not isinstance(item, Summary)
+        )
+    return replace(
+        state,
+        call=None,
+        called_at=call.at,
+        bought=0,
+        kept_out=call.removed,
+        gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
+        belief=after.belief,
+        misjudged=after.error,
+        totals=replace(state.totals, misjudged=state.totals.misjudged + after.error.tokens),
+        meter=meter.advance(prices.cache_read) if prices else meter,
+    )
+
+
+def _settled(state: State) -> Kept:
+    """Return the lifetime that the gaps between calls so far make the cheaper one."""
+    prices = with_prices(state.model)[0].prices_at(state.prompt)
+    assert prices is not None
+    return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=round(state.growth))

@@ -1,0 +1,426 @@
+"""The plans a policy can choose from, each with its price, the rent paid so far and what it would save."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.cache.belief import Warmth
+from lowwater.core.cache.layout import Lifetime
+from lowwater.core.costs.prices import (
+    Purchase,
+    SummaryCall,
+    SummaryWork,
+    nano_dollars,
+    native_call,
+    price_of,
+    summary_calls,
+)
+from lowwater.core.costs.rent import Meter, Outlook
+from lowwater.core.decisions import Bargain, Currency, Market, Warm, best_of, scaled
+from lowwater.core.mechanisms import native
+from lowwater.core.mechanisms.reuse import chances_of_use
+from lowwater.core.models.model import Model, Prices
+from lowwater.core.proposals import Proposal, Target
+from lowwater.core.turns.state import Laid
+from lowwater.core.view import Item, Summary
+
+_INSTRUCTION = 400
+"""Tokens of the words that ask for a summary."""
+LEAST_SUMMARY = 300
+"""Tokens that any summary has."""
+_SURE = 0.99
+
+
+class Pricing(Struct, frozen=True, kw_only=True):
+    """Everything a price depends on; sizes are the model's tokens."""
+
+    items: Sequence[Item]
+    laid: Laid
+    prompt: int
+    scale: float
+    model: Model
+    """With its prices, or those that stand in for unknown ones."""
+    currency: Currency
+    at: float
+    warmth: Warmth
+    lifetime: Lifetime
+    meter: Meter
+    tail: int
+    """The index of the first item of the tail."""
+    sent: int = 0
+    """The size of the last prompt."""
+    calls: int = 0
+    """Calls so far; before the first nothing is known of the session."""
+    whole: int = 0
+    """The size of all messages as they came."""
+    messages: int = 0
+    """How many that were."""
+    summarizers: tuple[Model | None, ...] = ()
+    """The models that write summaries, by rung: the same one can ride its cached prefix; None where it is not known."""
+
+    @property
+    def prices(self) -> Prices:
+        """What the prompt is billed at as it is."""
+        return self.prices_of(self.prompt)
+
+    @property
+    def hit(self) -> int:
+        """Tokens that the cache should find in the prompt as it is."""
+        return min(self.prompt, self.warmth.expected())
+
+    @property
+    def preamble(self) -> int:
+        """Where the first item starts, in tokens."""
+        return self.laid.layout.blocks[0].tokens
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What the session was like so far; rent in nano-dollars."""
+        if not self.calls:
+            return None
+        return Outlook(
+            calls=self.calls, growth=nano_dollars(self.whole * self.prices.cache_read // self.calls)
+        )
+
+    def usually_above(self, tail_start: int) -> int:
+        """Return by how much a purchase usually costs more than now, when less of the tail than usual is in the cache.
+
+        Usually all of it is but for what a call adds, and its messages are as long as those of the session.
+        """
+        if not self.calls:
+            return 0
+        in_tail = len(self.items) - self.tail
+        usual = self.whole * in_tail // max(1, self.messages) - self.whole // self.calls
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        return nano_dollars(max(0, usual - max(0, self.hit - tail_start)) * fresh)
+
+    def prices_of(self, prompt: int) -> Prices:
+        """Return what a prompt of this size is billed at."""
+        prices = self.model.prices_at(prompt, self.at)
+        assert prices is not None, "unknown prices have a stand-in here"
+        return prices
+
+    def starts(self) -> list[int]:
+        """Return the token position at which each item starts, and where the last one ends."""
+        return self.laid.starts()
+
+    def rent(self, item: Item, tokens: int) -> int:
+        """Return what carrying so many tokens of an item has cost since it left the tail."""
+        number = item.sources[-1].last if isinstance(item, Summary) else item.number
+        return self.meter.rent(number, tokens)
+
+    def rework(self, chance: float, tokens: int) -> int:
+        """Return what it can be expected to cost that so many tokens are missed with this chance: a call, and a write."""
+        recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
+        return nano_dollars(round(chance * recall))
+
+    def risk(self, price: int, *, first_changed: int) -> int:
+        """Return what a change that is not free costs if all of the last prompt is in the cache after all."""
+        if price <= 0:
+            return price
+        believed = self.hit - min(first_changed, self.warmth.expected(first_changed))
+        lost = min(self.sent, self.prompt) - min(first_changed, self.sent)
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        return price + nano_dollars(max(0, lost - believed) * fresh)
+
+    def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
+        """Return the price of removing tokens behind the position of the first change."""
+        return price_of(
+            self.prices,
+            self.prices_of(max(0, self.prompt - removes)),
+            prompt=self.prompt,
+            hit=self.hit,
+            hit_after=min(first_changed, self.warmth.expected(first_changed)),
+            removes=removes,
+            summary_cost=summary_cost,
+            lifetime=self.lifetime,
+        )
+
+    def summary_calls(self, *, replaced: int, summary: int) -> list[tuple[SummaryCall, int]]:
+        """Return how each summarizer is asked most cheaply, with its rung, the cheapest first; those it fits into."""
+        work = SummaryWork(
+            prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=_INSTRUCTION, summary=summary
+        )
+        calls: list[tuple[SummaryCall, int]] = []
+        for rung, writer in enumerate(self.summarizers):
+            other = self._writer(writer)
+            ways = summary_calls(work, self.model, other=other, at=self.at)
+            can_ride = writer is not None and writer.name == self.model.name
+            calls += [(way, rung) for way in ways if can_ride or way.how == "other"]
+        known = [(way, rung) for way, rung in calls if way.cost is not None]
+        return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
+
+    def native_call(self, *, upto: int, summary: int) -> SummaryCall | None:
+        """Return what it takes to have the provider compact the first `upto` tokens of the prompt itself, if it can."""
+        hit = min(upto, self.warmth.expected(upto))
+        work = SummaryWork(
+            prompt=upto, hit=hit, replaced=upto, instruction=_INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
+        )
+        return native_call(work, self.model, lifetime=self.lifetime, at=self.at)
+
+    def _writer(self, writer: Model | None) -> Model:
+        """Return who is paid for a summary: where a price is not known, one as dear as the session's own model."""
+        if writer is None:
+            return self.model
+        if self.currency == "usd" and writer.prices is not None:
+            return writer
+        return replace(self.model, context_length=writer.context_length, max_output=writer.max_output)
+
+    def market(self, bargains: Sequence[Bargain] = ()) -> Market:
+        """Return the market with these on sale, and the bounds that tell whether it is worth asking for any."""
+        middle = scaled(sum(item.tokens for item in self.items[: self.tail]), self.scale)
+        warm = self._warm()
+        return Market(
+            currency=self.currency,
+            warm=warm,
+            hit=self.hit,
+            kept=self.purchase(first_changed=self.prompt, removes=0).cost_kept,
+            bargains=tuple(bargains),
+            most_rent=self.meter.most_rent(middle),
+            least_price=self._least_price(middle) if warm == "warm" else None,
+        )
+
+    def _warm(self) -> Warm:
+        if not self.hit:
+            return "cold"
+        return "warm" if self.warmth.chance >= _SURE else "unsure"
+
+    def _least_price(self, middle: int) -> int | None:
+        """Return what has to be written again whatever is removed: the part of the tail that the cache holds.
+
+        None if something may be written for the first time before the tail, or the prompt is above a cliff: then removing
+        may cost less than nothing. None, too, if at that price waiting would be in vain.
+        """
+        tail = self.preamble + middle
+        if self.hit < tail or self.prices != self.prices_of(0):
+            return None
+        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
+        least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
+        saves = nano_dollars(middle * self.prices.cache_read)
+        usual = least + self.usually_above(tail)
+        if outlook is not None and outlook.is_ripe(saves=saves, price=least, usual=usual):
+            return None
+        return least
+
+
+EDITING = ("dedupe", "elide", "reasoning", "images")
+_LEAST_SHARE = 100
+"""What removes less than one part in so many of the prompt is not on sale: rewrites come in batches."""
+_CUTS = 48
+"""Places to start editing that are priced, evenly by what they remove."""
+_LOST = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
+"""Of the later uses of what an edit removes, the share that is no longer in the view (`make bench-recall`)."""
+_LOST_WITHOUT_DIGEST = 0.8
+_LOST_BY_SUMMARY = 0.5
+
+
+class _Piece(Struct, frozen=True, kw_only=True):
+    """One part that an edit would replace, in the model's tokens and nano-dollars."""
+
+    offer: int
+    """The index of the proposal it belongs to."""
+    target: Target
+    removes: int
+    rent: int
+    rework: int
+
+
+class _Sums(Struct, kw_only=True):
+    """What pieces come to together."""
+
+    removes: int = 0
+    rent: int = 0
+    rework: int = 0
+
+    def add(self, piece: _Piece) -> None:
+        self.removes += piece.removes
+        self.rent += piece.rent
+        self.rework += piece.rework
+
+
+def put_on_sale(
+    edits: Sequence[Proposal],
+    summaries: Sequence[Proposal],
+    pricing: Pricing,
+    *,
+    digests: bool,
+    lost: Mapping[str, float] = {},
+) -> list[Bargain]:
+    """Return the best plan of edits alone, and the best with a summary; those that remove next to nothing are not on sale.
+
+    `lost` has the share of later uses that mechanisms which are not ours lose, by name.
+    """
+    lost = {**_LOST, **lost, **({} if digests else {"elide": _LOST_WITHOUT_DIGEST})}
+    chances = chances_of_use(pricing.items)
+    pieces = sorted(
+        _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True
+    )
+    starts = pricing.starts()
+    replacing = [_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
+    found = (
+        _prune(edits, pieces, pricing, starts),
+        best_summary([plan for plan in replacing if plan is not None]),
+    )
+    least = pricing.prompt // _LEAST_SHARE
+    return [bargain for bargain in found if bargain is not None and bargain.removes > least]
+
+
+def _pieces(
+    edits: Sequence[Proposal], pricing: Pricing, chances: Sequence[float], *, lost: Mapping[str, float]
+) -> list[_Piece]:
+    """Return the parts worth replacing once everything behind them is written again anyway."""
+    pieces: list[_Piece] = []
+    for at, edit in enumerate(edits):
+        whole = sum(target.tokens for target in edit.targets)
+        for target in edit.targets:
+            removes = scaled(edit.removes * target.tokens // max(whole, 1), pricing.scale)
+            tokens = scaled(target.tokens, pricing.scale)
+            piece = _Piece(
+                offer=at,
+                target=target,
+                removes=removes,
+                rent=pricing.rent(pricing.items[target.item], removes),
+                rework=pricing.rework(lost[edit.mechanism] * chances[target.item], tokens),
+            )
+            written = removes * pricing.prices.cache_write // 1_000
+            if piece.rework <= written + piece.rent:
+                pieces.append(piece)
+    return pieces
+
+
+def _prune(
+    edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing, starts: Sequence[int]
+) -> Bargain | None:
+    """Return the best plan to edit everything from some item on; `pieces` are the last first."""
+    step = max(1, sum(piece.removes for piece in pieces) // _CUTS)
+    sums, due, cuts = _Sums(), step, list[tuple[int, Bargain]]()
+    for at, piece in enumerate(pieces):
+        sums.add(piece)
+        ended = at + 1 == len(pieces)
+        if not ended and (sums.removes < due or pieces[at + 1].target.item == piece.target.item):
+            continue
+        due = sums.removes + step
+        cuts.append((at + 1, _priced(sums, starts, piece.target.item, pricing)))
+    if not cuts:
+        return None
+    taken, best = max(cuts, key=lambda cut: cut[1].rank)
+    return replace(best, plan=_plan(edits, pieces[:taken], pricing))
+
+
+def _summary(
+    offer: Proposal,
+    edits: Sequence[Proposal],
+    pieces: Sequence[_Piece],
+    pricing: Pricing,
+    starts: Sequence[int],
+    *,
+    chances: Sequence[float],
+) -> Bargain | None:
+    """Return the plan to summarise a span, with all edits behind it, which is written again anyway.
+
+    A summary that takes no call is written already, and paid.
+    """
+    span = offer.span
+    assert span is not None
+    replaced = starts[span.stop] - starts[span.start]
+    removes = scaled(offer.removes, pricing.scale)
+    cost = cost_of_summary(offer, pricing, starts)
+    if cost is None:
+        return None
+    # Behind a block of the provider's own nothing is edited: thinking there stays good only if all of it is as it was.
+    apart = offer.mechanism == native.NAME
+    behind = [] if apart else [piece for piece in pieces if piece.target.item >= span.stop]
+    sums = _Sums()
+    for piece in behind:
+        sums.add(piece)
+    share = removes / max(replaced, 1)
+    for at in range(span.start, span.stop):
+        tokens = starts[at + 1] - starts[at]
+        sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
+        sums.rework += pricing.rework(_LOST_BY_SUMMARY * chances[at], tokens)
+    sums.removes += removes
+    bargain = _priced(sums, starts, span.start, pricing, summary_cost=cost)
+    return replace(bargain, plan=(*_plan(edits, behind, pricing), offer))
+
+
+def cost_of_summary(
+    offer: Proposal, pricing: Pricing, starts: Sequence[int], *, summary: int | None = None
+) -> int | None:
+    """Return what the cheapest call costs that an offer needs, in nano-dollars; None if there is none that fits.
+
+    `summary` is how many of the model's tokens it writes, if that is known better than from what the offer removes.
+    """
+    span = offer.span
+    assert span is not None
+    if not offer.calls:
+        return 0
+    replaced = starts[span.stop] - starts[span.start]
+    tokens = replaced - scaled(offer.removes, pricing.scale) if summary is None else summary
+    if offer.mechanism == native.NAME:
+        call = pricing.native_call(upto=starts[span.stop], summary=max(LEAST_SUMMARY, tokens))
+        return None if call is None else call.cost or 0
+    calls = pricing.summary_calls(replaced=replaced, summary=max(LEAST_SUMMARY, tokens))
+    return (calls[0][0].cost or 0) if calls else None
+
+
+def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
+    """Return the best of several summaries; if one that is written already is due, nobody is asked for much the same.
+
+    Another goes before it only if the rent on what it removes beyond it has reached the difference in price.
+    """
+    ready = next((plan for plan in plans if plan.is_due and not any(step.calls for step in plan.plan)), None)
+    if ready is None:
+        return best_of(plans)
+    better = [plan for plan in plans if plan.rent - plan.price > ready.rent - ready.price]
+    return best_of(better) or ready
+
+
+def _priced(
+    sums: _Sums, starts: Sequence[int], item: int, pricing: Pricing, *, summary_cost: int = 0
+) -> Bargain:
+    """Return what it takes to remove so much from an item on."""
+    first_changed, outlook = starts[item], pricing.outlook
+    purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
+    kept = min(first_changed, pricing.warmth.expected(first_changed))
+    price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
+    usual = price + pricing.usually_above(starts[pricing.tail])
+    return Bargain(
+        plan=(),
+        removes=sums.removes,
+        kept=kept,
+        rewritten=max(0, pricing.prompt - sums.removes - kept),
+        rent=sums.rent,
+        price=price,
+        summary=summary_cost,
+        rework=sums.rework,
+        saves=saves,
+        worth=pricing.calls * saves - price,
+        is_ripe=outlook is not None and outlook.is_ripe(saves=saves, price=price, usual=usual),
+        wait=0
+        if outlook is None
+        else outlook.wait(saves=saves, price=pricing.risk(price, first_changed=first_changed)),
+    )
+
+
+def _plan(edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing) -> tuple[Proposal, ...]:
+    """Return the proposals restricted to these pieces, in the order of `edits`."""
+    plan: list[Proposal] = []
+    for at, edit in enumerate(edits):
+        targets = [piece.target for piece in reversed(pieces) if piece.offer == at]
+        if not targets:
+            continue
+        whole = sum(target.tokens for target in edit.targets)
+        removes = edit.removes * sum(target.tokens for target in targets) // max(whole, 1)
+        first = min(target.item for target in targets)
+        behind = sum(item.tokens for item in pricing.items[first:])
+        plan.append(
+            replace(
+                edit,
+                removes=removes,
+                first_changed=first,
+                survives=max(0, behind - removes),
+                targets=tuple(targets),
+            )
+        )
+    return tuple(plan)

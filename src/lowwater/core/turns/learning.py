@@ -1,0 +1,100 @@
+"""What an answer teaches: how counts become the provider's tokens, how fast the conversation grows, what it consumed."""
+
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Response, together
+from lowwater.core.groups import turns
+from lowwater.core.policies.history import after_turn
+from lowwater.core.tokens.calibration import HIGHEST_SCALE
+from lowwater.core.turns.costs import cost_of_answer
+from lowwater.core.turns.state import State, Totals
+
+_MOST_HIDDEN = 200_000
+"""Tokens that a client may keep to itself: a system prompt and tools that are not shown to Lowwater."""
+_MOST_NEW_HIDDEN = 100_000
+"""And that it may add to these between two calls."""
+_MOST_PROMPT = 100_000_000
+_MOST_OUTPUT = 10_000_000
+"""More than any model takes or gives."""
+_TURNS_MEASURED = 8
+_MEMORY = 0.2
+"""How much the newest turn counts in the measured growth."""
+
+
+def believed(state: State, response: Response) -> Response:
+    """Return an answer whose usage is not believed without it: no prompt that was counted so small can be billed so large.
+
+    What the count cannot see may be large too, and grow at once: the same said twice in a row is believed.
+    """
+    usage = response.usage
+    if usage is None:
+        return response
+    call = state.call
+    counted = call.counted if call else state.sent or state.counted
+    most = round(HIGHEST_SCALE * counted) + _MOST_HIDDEN
+    if state.calibration.recent:
+        most = round(HIGHEST_SCALE * state.calibration.predict(counted)) + _MOST_NEW_HIDDEN
+    largest = largest_prompt(response)
+    again = 0 < state.doubted <= 2 * largest and largest <= 2 * state.doubted
+    if usage.output > _MOST_OUTPUT or (largest > most and not (again and largest <= _MOST_PROMPT)):
+        said = (
+            f"{largest:,} tokens of prompt and {usage.output:,} of output for a prompt of about {counted:,}"
+        )
+        return response.unbelieved(said)
+    return response
+
+
+def largest_prompt(response: Response) -> int:
+    """Return the largest prompt that an answer reports: its own, or that of a call that led to it."""
+    return max([response.prompt, *(each.prompt for each in response.calls)])
+
+
+def learn(state: State, response: Response) -> State:
+    """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
+    state = replace(state, totals=totals_with(state, response))
+    call = state.call
+    if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
+        return state
+    counted = call.counted if call else state.sent or state.counted
+    calibration = state.calibration.observe(counted=counted, reported=response.prompt)
+    return replace(
+        _with_growth(state, response.prompt),
+        calibration=calibration,
+        reported=response.prompt,
+    )
+
+
+def measure_growth(state: State) -> State:
+    """Return the session with what its newest turn adds to the prompt, as counted; of a list that comes all at once, each turn's."""
+    if state.sent:
+        grown = [state.counted - state.sent]
+    else:
+        items = state.ledger.view.items
+        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
+        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
+    new = [tokens for tokens in grown if tokens > 0]
+    if not new:
+        return state
+    # Counted here and not with the answer: a client may append answers and never record one.
+    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:], past=after_turn(state.past))
+
+
+def _with_growth(state: State, prompt: int) -> State:
+    grown = prompt - state.reported
+    if not state.reported or grown <= 0:
+        return state
+    weight = max(_MEMORY, 1 / (state.growths + 1))
+    return replace(state, growth=(1 - weight) * state.growth + weight * grown, growths=state.growths + 1)
+
+
+def totals_with(state: State, response: Response) -> Totals:
+    """Return the totals after an answer: every call that was billed counts, those the provider made beside it too."""
+    totals, used = state.totals, together(response.calls)
+    return replace(
+        totals.paid(cost_of_answer(state, response)),
+        turns=totals.turns + 1,
+        thinking_off=totals.thinking_off + (state.call is not None and state.call.thinking_off),
+        prompt=totals.prompt + used.prompt,
+        cache_read=totals.cache_read + used.cache_read,
+        output=totals.output + used.output,
+    )

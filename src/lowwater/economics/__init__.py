@@ -1,1 +1,0 @@
-"""What a call and a compaction cost, and when a purchase pays: pure arithmetic."""

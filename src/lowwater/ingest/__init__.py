@@ -1,1 +1,0 @@
-"""From what a client sends to new entries of its ledger."""

@@ -1,1 +1,0 @@
-"""The nouns: immutable values that every other layer speaks of."""

@@ -1,1 +1,0 @@
-"""Provider formats: bytes to messages and back, one folder per format, untouched messages verbatim."""

@@ -1,1 +1,0 @@
-"""The OpenAI chat-completions format, which most compatible servers speak."""

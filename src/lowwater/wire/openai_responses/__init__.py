@@ -1,1 +1,0 @@
-"""The OpenAI Responses format, in which one answer is several items."""
