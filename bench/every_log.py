@@ -30,8 +30,8 @@ from lowwater.replay.importing.importing import Skipped, files_in, recordings
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.engine import cores
 from lowwater.replay.running.session import Options, Task, replay_session
+from lowwater.session.factories import counter_for
 from lowwater.settings import Settings
-from lowwater.wiring.counting import counter_for
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "transcripts"
 COMMANDS = ("audit", "replay", "inspect", "explain", "compress")

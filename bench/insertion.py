@@ -24,9 +24,9 @@ from lowwater.core.stored import Append
 from lowwater.core.tokens.counting import count_message
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
+from lowwater.session.factories import opened_store
 from lowwater.settings import OutputSettings, Settings
 from lowwater.store.sqlite.address import Sync
-from lowwater.wiring.stores import opened_store
 
 Messages = list[dict[str, Any]]
 STEP = 500

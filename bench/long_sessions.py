@@ -22,8 +22,8 @@ from lowwater.core.stored import About, Append
 from lowwater.core.tokens.counting import count_message
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
+from lowwater.session.factories import opened_store
 from lowwater.settings import OutputSettings, Settings
-from lowwater.wiring.stores import opened_store
 from tests.generated import generate_session
 
 LENGTHS = (1_000, 10_000, 100_000)

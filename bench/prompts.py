@@ -12,7 +12,7 @@ from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthrop
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat
 from lowwater.core.tokens.calibration import Calibration
 from lowwater.core.tokens.counting import count_message, count_thinking, rules_for
-from lowwater.wiring.counting import counter_for
+from lowwater.session.factories import counter_for
 
 LEARNED_FROM = 10
 """Calls after which a session's calibration is frozen for the unanchored figures."""

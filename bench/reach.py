@@ -25,11 +25,11 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
+from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.store.opening import open_store
 from lowwater.store.sqlite.address import SQLITE
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.wiring.library import Lowwater
 
 MODEL, POLICY = "claude-opus-4-5", "rent-or-buy"
 LEAST_CALLS, SAMPLE = 60, 10

@@ -21,7 +21,7 @@ from lowwater.core.tokens.counting import count_message, count_preamble, rules_f
 from lowwater.replay.references.uses import Use
 from lowwater.replay.running.script import Script
 from lowwater.replay.running.sheets import sheet_of
-from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.session.factories import counter_for, framing_for
 
 Asks = Literal["fresh", "riding", "other"]
 """Who writes a peer's summaries: the same model that reads nothing cached, or what it read last; or a cheaper one."""

@@ -15,9 +15,9 @@ from lowwater.core.formats.codec import as_completion, decode_messages, raw_mess
 from lowwater.core.models.model import Model
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.replay.running.script import Exchange
+from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.wiring.library import Lowwater
 
 POLICY = "rent-or-buy"
 _INSTRUCTION = " the" * 400

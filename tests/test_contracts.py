@@ -43,7 +43,7 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
         ),
         (
             "load/registry.py",
-            "import lowwater.wiring.counting",
+            "import lowwater.session.factories",
             "lowwater.load is not allowed to import lowwater.wiring",
         ),
         ("core/messages.py", "import time", "lowwater.values is not allowed to import time"),

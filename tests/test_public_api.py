@@ -142,7 +142,7 @@ def test_nothing_happens_on_import() -> None:
 
 @pytest.mark.parametrize(
     ("what", "times"),
-    [("lowwater", 1.0), ("lowwater.wiring.library", 20.0)],
+    [("lowwater", 1.0), ("lowwater.session.library", 20.0)],
     ids=["the package", "all of it"],
 )
 def test_importing_costs_little_compared_to_msgspec(what: str, times: float) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from bench.gateway.upstream import ANSWER
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.tokens.counting import count_message
-from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.session.factories import counter_for, framing_for
 
 MODEL = "claude-opus-5-5"
 _WORDS = (

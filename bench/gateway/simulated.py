@@ -20,7 +20,7 @@ from lowwater.core.turns.state import key_behind, lay_out
 from lowwater.errors import LowwaterError
 from lowwater.gateway.exchange import Receive, Scope, Send
 from lowwater.protocols import Clock
-from lowwater.wiring.counting import calibration_for, counter_for, framing_for
+from lowwater.session.factories import calibration_for, counter_for, framing_for
 
 HINT = "x-recording"
 """The header by which a request says which recording it belongs to; the gateway makes nothing of it."""

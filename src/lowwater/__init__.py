@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
     from lowwater.protocols import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
     from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
+    from lowwater.session.factories import open_store
+    from lowwater.session.library import Lowwater
+    from lowwater.session.oneshot import Compressed, acompress, compress
     from lowwater.session.recall_tools import RecallTools
+    from lowwater.session.request import PreparedRequest
+    from lowwater.session.session import Session
+    from lowwater.session.status import Status
     from lowwater.settings import Settings
-    from lowwater.wiring.library import Lowwater
-    from lowwater.wiring.oneshot import Compressed, acompress, compress
-    from lowwater.wiring.request import PreparedRequest
-    from lowwater.wiring.session import Session
-    from lowwater.wiring.status import Status
-    from lowwater.wiring.stores import open_store
 
 __all__ = [
     "AsyncModelSummarizer",
@@ -72,12 +72,12 @@ _HOMES = {
     "lowwater.values.settings": ("Settings",),
     "lowwater.core.summary.request": ("SummaryRequest", "Written"),
     "lowwater.core.events": ("TurnRecord",),
-    "lowwater.wiring.library": ("Lowwater",),
-    "lowwater.wiring.oneshot": ("Compressed", "acompress", "compress"),
-    "lowwater.wiring.request": ("PreparedRequest",),
-    "lowwater.wiring.session": ("Session",),
-    "lowwater.wiring.status": ("Status",),
-    "lowwater.wiring.stores": ("open_store",),
+    "lowwater.session.library": ("Lowwater",),
+    "lowwater.session.oneshot": ("Compressed", "acompress", "compress"),
+    "lowwater.session.request": ("PreparedRequest",),
+    "lowwater.session.session": ("Session",),
+    "lowwater.session.status": ("Status",),
+    "lowwater.session.factories": ("open_store",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

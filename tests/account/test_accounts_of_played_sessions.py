@@ -15,11 +15,11 @@ from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
 from lowwater.load.registry import load_registry
 from lowwater.observe.prometheus import PrometheusSink
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.playing import exchanges
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 MODEL = "claude-opus-5-5"

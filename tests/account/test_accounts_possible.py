@@ -15,9 +15,9 @@ from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
 from lowwater.core.summary.request import Written
 from lowwater.load.registry import load_registry
+from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
-from lowwater.wiring.library import Lowwater
 
 MODELS = ("claude-opus-5-5", "claude-haiku-4-5", "gpt-5.5")
 LINE = "src/part_{0}.py:{0}: value_{0} = {0} * 31  # as measured\n"

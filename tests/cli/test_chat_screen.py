@@ -11,9 +11,9 @@ from lowwater.cli.chat_screen import Screen
 from lowwater.cli.chat_wrapping import Wrapping
 from lowwater.core.messages import ToolCall
 from lowwater.core.turns.state import Totals
+from lowwater.session.library import Lowwater
+from lowwater.session.status import Status
 from lowwater.settings import WarningLevels
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.status import Status
 from tests.chat.chatting import Watched, chat_with
 
 LEVELS = WarningLevels()

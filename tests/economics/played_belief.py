@@ -15,6 +15,7 @@ from lowwater.core.formats.usage import decode_anthropic_usage as decode_message
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat_usage
 from lowwater.core.models.model import Model
 from lowwater.load.registry import load_registry
+from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen
@@ -22,7 +23,6 @@ from lowwater.testing.provider.answers import Answer
 from lowwater.testing.provider.anthropic import body as messages_body
 from lowwater.testing.provider.openai import body as chat_body
 from lowwater.testing.provider.prompt import Piece, quarter, tokens
-from lowwater.wiring.library import Lowwater
 from tests.generated import GeneratedSession
 
 REGISTRY = load_registry()

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from lowwater.core.messages import Format
 from lowwater.core.policies.registry import policy_named
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
@@ -18,9 +21,6 @@ from lowwater.testing.provider.anthropic.dialect import MessagesDialect
 from lowwater.testing.provider.dialect import Ids
 from lowwater.testing.provider.prompt import quarter
 from lowwater.testing.provider.rule import Incoming, first_refusal
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
 
 
 class Conversation(NamedTuple):

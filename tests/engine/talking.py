@@ -9,12 +9,12 @@ from lowwater.core.events import Compaction
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import Act, RecordingSink, ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
 from tests.generated import Pauses, generate_session
 
 MODEL = "claude-haiku-4-5"

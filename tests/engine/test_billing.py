@@ -16,7 +16,7 @@ from lowwater.core.turns.costs import cost_of_answer, cost_of_written
 from lowwater.core.turns.learning import learn
 from lowwater.core.turns.state import Call, Route, State, Totals
 from lowwater.load.registry import load_registry
-from lowwater.wiring.counting import calibration_for
+from lowwater.session.factories import calibration_for
 from tests.economics.layouts import layout_of
 
 FOUND = load_registry().find("claude-haiku-4-5")

@@ -26,10 +26,10 @@ from lowwater.core.turns.thinking import (
 )
 from lowwater.core.view import stands_of
 from lowwater.load.registry import load_registry
+from lowwater.session.factories import calibration_for
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, making, size
-from lowwater.wiring.counting import calibration_for
 
 REGISTRY = load_registry()
 BINDS, FREE = REGISTRY.find("claude-opus-5-5"), REGISTRY.find("claude-opus-4-8")

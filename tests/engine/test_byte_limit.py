@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lowwater.core.policies.registry import POLICIES
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 MODEL, LIMIT = "qwen3.8-max", 6_291_456
 NOISE = "iVBORw0KGgo" + "A" * 600_000

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from lowwater.core.limits import TURNS_BETWEEN
 from lowwater.core.view import Summary
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 MODEL = "claude-sonnet-4-5"

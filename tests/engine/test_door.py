@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import Settings, ToolResultSettings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 OUTPUT = "\n".join(
     f"line {number} of build.log: step_{number} took {number * 7} ms" for number in range(3_000)

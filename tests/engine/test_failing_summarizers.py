@@ -13,6 +13,8 @@ import pytest
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput, SummaryFailed
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, PrivacySettings, Settings
 from lowwater.testing.fakes import (
     Act,
@@ -31,8 +33,6 @@ from lowwater.testing.fakes import (
     write,
 )
 from lowwater.testing.legality import refusal_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 DEADLINE = 0.3

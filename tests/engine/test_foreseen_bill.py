@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.provider import Provider, Say
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import Pauses, generate_session
 
 RECORDED = generate_session(

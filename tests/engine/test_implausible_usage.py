@@ -8,9 +8,9 @@ import pytest
 
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.strict_json import write_json
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 MODEL = "claude-sonnet-4-5"
 BROKEN = pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import openai
 import pytest
 
 from lowwater.errors import BadInput
+from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, FallbackProvider, Settings
 from lowwater.testing.provider import Provider
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 MESSAGES: list[Any] = [

@@ -11,12 +11,12 @@ from lowwater.core.turns.decision_context import follow_native
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.thinking import strip_unbound
 from lowwater.load.registry import load_registry
+from lowwater.session.factories import calibration_for
+from lowwater.session.request import PreparedRequest
 from lowwater.settings import Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script, size
-from lowwater.wiring.counting import calibration_for
-from lowwater.wiring.request import PreparedRequest
 
 BLOCK = b'{"type":"compaction","content":"What was done so far.",  "encrypted_content":"b3BhcXVl"}'
 SIGNED = b'{"type":"compaction","content":"What was done so far.","signature":"c2lnbmVk"}'

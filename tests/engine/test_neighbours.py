@@ -17,13 +17,13 @@ from lowwater.core.entries import Compacted
 from lowwater.core.messages import Format
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.view import Summary
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, tell_the_truth
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.legality import refusal_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
 
 EVERY_POLICY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
 FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat", "openai_responses")

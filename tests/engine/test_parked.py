@@ -16,8 +16,8 @@ from lowwater.core.turns.prefetch import Parking, settle
 from lowwater.core.turns.state import Parked, Rest, Route, State
 from lowwater.core.view import Edited, Item
 from lowwater.load.registry import load_registry
+from lowwater.session.factories import calibration_for
 from lowwater.testing.views import Script, asked, lines, making, offer_of
-from lowwater.wiring.counting import calibration_for
 
 FIRST, LAST, TURNS = 1, 4, 10
 

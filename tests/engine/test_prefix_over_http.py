@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Provider, Seen
 from lowwater.testing.provider.anthropic.body import pieces
 from lowwater.testing.provider.prefix_cache import MarkedCache
 from lowwater.testing.provider.prompt import quarter
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=71, target_tokens=45_000)

@@ -15,11 +15,11 @@ from lowwater.core.recall.recalled import Child, text_of
 from lowwater.core.recall.search import recall, room_for
 from lowwater.core.view import Summary
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.session.library import Lowwater
 from lowwater.session.recall_tools import RecallTools
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, LeafSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 CONTEXT = 24_000

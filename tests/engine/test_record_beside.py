@@ -5,10 +5,10 @@ from typing import Any
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.api_calls import Usage
 from lowwater.load.registry import load_registry
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.store.memory import MemoryStore
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 MODEL = "claude-haiku-4-5"
 REPORTED = {"input_tokens": 500, "cache_read_input_tokens": 9_000, "output_tokens": 200}

@@ -12,10 +12,10 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
 from lowwater.load.registry import load_registry
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import GeneratedSession, Pauses, generate_session
 
 MODEL = "claude-opus-5-5"

@@ -7,8 +7,8 @@ import pytest
 
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.turns.commit import NOTE
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=61, target_tokens=50_000)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lowwater.errors import BadInput
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.invariants import check_nothing_lost
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 MESSAGES: list[Any] = [

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import Kind, generate_session
 
 SAMPLED = ("runway", "guarded", "hermes-classic")

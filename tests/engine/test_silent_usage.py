@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lowwater.core.turns.summaries import Ladder
+from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, write
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 RECORDED = generate_session("coding", seed=4, turns=60)

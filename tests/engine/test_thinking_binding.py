@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from lowwater.core.events import TurnRecord
 from lowwater.observe.measures import THINKING_OFF, measured_turn
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Call, CallTools, Say, Think
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]
 SYSTEM = "You are a careful engineer."

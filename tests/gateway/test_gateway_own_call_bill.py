@@ -10,10 +10,10 @@ from lowwater.cli.sessions.costs import costs_of
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.stored import Account
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 WORK = "The reader of files reads a line twice after a retry, and its lexer is to be left alone. " * 40

@@ -12,11 +12,11 @@ from bench.frameworks.task import facts_until
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.events import TurnRecord
 from lowwater.load.tokenizer import tokenizer_for
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, CallTools, Provider, Say, Seen, Think
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 WINDOW = 24_000
 TURNS = 12

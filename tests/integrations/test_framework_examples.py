@@ -76,6 +76,6 @@ def test_a_missing_framework_is_named_with_its_extra(module: str) -> None:
 
 
 def test_nothing_of_a_framework_is_imported_with_the_library() -> None:
-    code = "import sys, lowwater, lowwater.wiring.library, lowwater.integrations\nprint(*sys.modules)"
+    code = "import sys, lowwater, lowwater.session.library, lowwater.integrations\nprint(*sys.modules)"
     modules = set(run("-c", code).stdout.split())
     assert not modules & {"langchain", "langchain_core", "agents", "pydantic_ai"}

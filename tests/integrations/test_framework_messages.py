@@ -28,8 +28,8 @@ from lowwater.integrations.pydantic_ai import writing as pydantic_writing
 from lowwater.integrations.shown import Sending, Shown
 from lowwater.integrations.turn import Preamble, begin
 from lowwater.integrations.units import Unit, wire_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
 from tests.integrations.framework_conversations import AGENTS, LANGCHAIN, PYDANTIC
 
 FORMATS = pytest.mark.parametrize("format", ["openai_chat", "anthropic"])

@@ -15,8 +15,8 @@ from lowwater.integrations.hermes.messages import (
     with_users_joined,
 )
 from lowwater.integrations.hermes.standing import Standings
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.frameworks.task import SYSTEM, log_of, question
 from lowwater.integrations.langchain import LowwaterMiddleware
+from lowwater.session.library import Lowwater
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
-from lowwater.wiring.library import Lowwater
 from tests.integrations.played_agents import SETTINGS, TURNS, WINDOW, Played, played
 
 THREAD = "monday"

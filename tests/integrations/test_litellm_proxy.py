@@ -18,10 +18,10 @@ from bench.frameworks.workers.litellm_proxy import KEY, Proxy
 from bench.peers.environment import python_with
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.store.opening import open_store
 from lowwater.testing.provider import Provider, Seen
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 pytestmark = pytest.mark.full
 MODEL, CLAUDE, WINDOW = "gpt-6.1-sol", "claude-opus-5-5", 24_000

@@ -8,8 +8,8 @@ import pytest
 from lowwater.errors import BadSetting
 from lowwater.integrations.strands.reading import answer_of, message_of
 from lowwater.integrations.strands.writing import view_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 Json = dict[str, Any]
 EVERYTHING: list[Json] = [

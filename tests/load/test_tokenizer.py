@@ -66,7 +66,7 @@ def test_without_the_package_counts_are_estimated():
     """In a process of its own, where the package cannot be imported."""
     program = (
         "import sys; sys.modules['splintr'] = None\n"
-        "from lowwater.wiring.counting import counter_for\n"
+        "from lowwater.session.factories import counter_for\n"
         "counter = counter_for('gpt-6-sol')\n"
         "print(counter.vocabulary, counter.count('The worker wrote 412 rows and stopped.'))"
     )

@@ -7,12 +7,12 @@ from typing import Any
 import anthropic
 
 from lowwater.send import ModelSummarizer
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
 from lowwater.settings import CompressionSettings, ModelSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen, Think
 from lowwater.testing.provider.answers import Answer
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
 
 MODEL = "claude-opus-5-5"
 TOOLS = [{"name": "bash", "input_schema": {"type": "object"}}]

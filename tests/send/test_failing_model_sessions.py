@@ -12,6 +12,8 @@ import pytest
 from lowwater.core.events import Compaction
 from lowwater.core.summary.framing import unframe
 from lowwater.send import AsyncModelSummarizer, ModelSummarizer
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.provider import (
@@ -27,8 +29,6 @@ from lowwater.testing.provider import (
     Say,
     Seen,
 )
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 from tests.send.conftest import RudeServer, http
 

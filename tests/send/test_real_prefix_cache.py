@@ -21,7 +21,7 @@ from lowwater.core.summary.request import Riding, SummaryRequest, Written
 from lowwater.errors import SummaryFailed
 from lowwater.load.registry import load_registry
 from lowwater.send import ModelSummarizer
-from lowwater.wiring.library import Lowwater
+from lowwater.session.library import Lowwater
 
 pytestmark = pytest.mark.full
 

@@ -12,10 +12,10 @@ from lowwater.core.strict_json import write_json
 from lowwater.send import ModelSummarizer
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.splice import spans_of
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Provider, Say, Seen
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 from tests.send.conftest import base_url
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lowwater.core.policies.registry import policy_named
+from lowwater.session.factories import counter_for
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
-from lowwater.wiring.counting import counter_for
 
 O200K = counter_for("gpt-4o")
 

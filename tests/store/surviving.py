@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lowwater.core.entries import Appended, Compacted, Summarized
 from lowwater.core.stored import Account, Stored
-from lowwater.wiring.stores import open_store
+from lowwater.session.factories import open_store
 
 WRITER = Path(__file__).with_name("writer.py")
 

@@ -12,11 +12,11 @@ from lowwater.core.costs.rent import Meter
 from lowwater.core.entries import Altered, Compacted, Edit, Kept, Numbers, Opened, Stand, Summarized
 from lowwater.core.messages import Text
 from lowwater.protocols import Store
+from lowwater.session.repository import MOST_HELD
 from lowwater.store.packing import DEEPEST, pack
 from lowwater.store.postgres.store import PostgresStore
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
-from lowwater.wiring.home import MOST_HELD
 
 MESSAGES = 120
 

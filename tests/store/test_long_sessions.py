@@ -8,7 +8,7 @@ import pytest
 from bench.long_sessions import MODEL, QUIET, History, build, commits, take_turn, turns
 from lowwater import Lowwater
 from lowwater.protocols import Store
-from lowwater.wiring.stores import opened_store
+from lowwater.session.factories import opened_store
 
 
 class Counting:

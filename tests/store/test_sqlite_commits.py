@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from lowwater.errors import BadSetting
+from lowwater.session.factories import file_at
 from lowwater.store.opening import open_store
 from lowwater.store.sqlite.catching_up import AT_ONCE
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
-from lowwater.wiring.stores import file_at
 
 FRAME = 4_096 + 24
 """Bytes that a page takes in the log."""

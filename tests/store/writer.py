@@ -7,8 +7,8 @@ from lowwater.core.entries import Compacted, Numbers, Summarized
 from lowwater.core.events import Compaction, TurnRecord
 from lowwater.core.stored import Append
 from lowwater.errors import StaleLedger
+from lowwater.session.factories import open_store
 from lowwater.testing.store_contract import said
-from lowwater.wiring.stores import open_store
 
 
 def labelled(label: str) -> Append:

@@ -11,9 +11,9 @@ from lowwater.core.formats import cache_marks as anthropic
 from lowwater.core.formats import cache_marks as chat
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format
+from lowwater.session.request import PreparedRequest
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script
-from lowwater.wiring.request import PreparedRequest
 
 FIVE_MINUTES = {"type": "ephemeral"}
 AN_HOUR = {"type": "ephemeral", "ttl": "1h"}

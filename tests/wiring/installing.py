@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.wiring import plugins
+from lowwater.session import plugins
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugins"
 PATH = EXAMPLE / "src"

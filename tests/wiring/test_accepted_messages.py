@@ -12,7 +12,7 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.errors import BadInput, IllegalView, LowwaterError
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 _PIXEL = "iVBORw0KGgo="
 _IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _PIXEL}}

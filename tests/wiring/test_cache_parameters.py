@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lowwater.core.formats.codec import as_message
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 LONG = "All of this stands in the prefix. " * 900
 

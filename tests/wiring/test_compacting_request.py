@@ -12,11 +12,11 @@ from lowwater.core.policies.registry import policy_named
 from lowwater.core.turns.cache import answered, calling
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.load.registry import load_registry
+from lowwater.session.factories import calibration_for
+from lowwater.session.request import compacting
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
-from lowwater.wiring.counting import calibration_for
-from lowwater.wiring.last_sent import compacting
 
 MODEL = "claude-opus-5-5"
 REGISTRY = load_registry()

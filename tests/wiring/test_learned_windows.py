@@ -7,8 +7,8 @@ import pytest
 
 from lowwater.core.formats.refusals import is_image_refusal
 from lowwater.integrations.turn import learns
+from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.wiring.library import Lowwater
 
 MODEL = "claude-sonnet-4-5"
 SOLD = 200_000

@@ -11,9 +11,9 @@ from lowwater.core.decisions import Keep
 from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
 from lowwater.protocols import Sink
+from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, write
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=91, target_tokens=70_000)

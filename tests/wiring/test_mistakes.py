@@ -226,4 +226,4 @@ def test_a_mistake_is_an_error_of_ours():
 @pytest.fixture(autouse=True)
 def _told(caplog, monkeypatch):
     caplog.set_level(logging.WARNING, logger="lowwater")
-    monkeypatch.setattr("lowwater.wiring.outside._DOUBTED", set())
+    monkeypatch.setattr("lowwater.session.dependencies._DOUBTED", set())

@@ -7,10 +7,10 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.core.stored import About
+from lowwater.session.session import Session
+from lowwater.session.turn_input import Brought
 from lowwater.store.memory import MemoryStore
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.wiring.brought import Brought
-from lowwater.wiring.session import Session
 
 MODEL = "claude-opus-4-5"
 

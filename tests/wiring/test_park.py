@@ -13,10 +13,10 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 MODEL = "claude-haiku-4-5"

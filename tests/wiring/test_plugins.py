@@ -14,11 +14,11 @@ from lowwater.cli.app import app
 from lowwater.errors import BadSetting
 from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options
+from lowwater.session import plugins
+from lowwater.session.factories import installed_writer
 from lowwater.settings import CompressionSettings
 from lowwater.store.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.wiring import plugins
-from lowwater.wiring.summarizers import installed_writer
 from tests.wiring.installing import PATH, add_example, add_package, look_again, put_on_path, take_off_path
 
 RUNNER = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})

@@ -22,11 +22,11 @@ from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.view import Edited, Item, parts_of, stands_of
+from lowwater.session.plugins import mechanisms_of
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, asked, lines, making, size
-from lowwater.wiring.plugins import mechanisms_of
 from tests.wiring.installing import PATH, add_example, add_package, look_again, put_on_path
 from tests.wiring.test_plugins import writes
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from lowwater.core.cache.marks import Marks, Seams
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format
+from lowwater.session.request import PreparedRequest
 from lowwater.testing.views import Script
-from lowwater.wiring.request import PreparedRequest
 
 SYSTEM = msgspec.json.encode("Be brief.")
 TOOLS = msgspec.json.encode([{"name": "bash", "input_schema": {"type": "object"}}])

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from lowwater.core.cache.marks import Seams, cache_key_for, seams_of
 from lowwater.load.registry import load_registry
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen, Think
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
 
 WINDOW = 20_000
 SYSTEM = "You are a careful engineer.\n" + "\n".join(f"Rule {n}: be exact about {n}." for n in range(120))

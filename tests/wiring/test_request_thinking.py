@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from lowwater.session.request import PreparedRequest
 from lowwater.testing.views import Script
-from lowwater.wiring.request import PreparedRequest
 
 DROP = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 BUDGET = {"type": "enabled", "budget_tokens": 2_000}

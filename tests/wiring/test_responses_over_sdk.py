@@ -11,13 +11,13 @@ import pytest
 from lowwater.core.entries import Rewound
 from lowwater.core.formats.streams import stream_for
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
 from lowwater.testing.provider.responses_api.sealing import Sealing
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 SAMPLED = ("runway", "prune-naive", "hermes-classic")
 A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(

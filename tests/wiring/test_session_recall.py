@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 MESSAGES: list[Any] = [

@@ -8,8 +8,8 @@ import pytest
 from lowwater.core.api_calls import Usage
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedSummarizer, WordTokenizer, fail
-from lowwater.wiring.library import Lowwater
 from tests.generated import generate_session
 
 CHAT: list[Any] = [

@@ -25,13 +25,13 @@ from lowwater.errors import BadInput, DeletedSession, UnusableStore
 from lowwater.load.registry import load_registry
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.playing import exchanges
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 from tests.generated import generate_session
 
 MESSAGES: list[Any] = [

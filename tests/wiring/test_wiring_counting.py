@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.wiring.counting import calibration_for, counter_for, framing_for, vocabulary_for
+from lowwater.session.factories import calibration_for, counter_for, framing_for, vocabulary_for
 
 
 @pytest.mark.parametrize(

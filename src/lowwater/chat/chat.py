@@ -20,9 +20,9 @@ from lowwater.chat.tools.toolbox import Toolbox
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.protocols import Sink, Store
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
 
 if TYPE_CHECKING:
     import httpx2

@@ -19,8 +19,8 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import ToolCall
 from lowwater.errors import AnswerFailed, PromptTooLong
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
 
 MOST_CALLS = 200
 """Calls of the model in one turn of the user, at most."""

@@ -16,7 +16,7 @@ from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
 from lowwater.send.endpoint import endpoint_for
 from lowwater.send.summarizer import ModelSummarizer
-from lowwater.wiring.counting import calibration_for, counter_for
+from lowwater.session.factories import calibration_for, counter_for
 
 if TYPE_CHECKING:
     import httpx2

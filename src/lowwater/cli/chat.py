@@ -29,9 +29,9 @@ from lowwater.core.messages import Format
 from lowwater.core.wording import counted
 from lowwater.errors import LowwaterError, UnknownFormat
 from lowwater.observe.sinks import CallbackSink
+from lowwater.session.factories import FORGETFUL, VARIABLE, default_address, default_path
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
-from lowwater.wiring.stores import FORGETFUL, VARIABLE, default_address, default_path
 
 _PACE = 0.008
 """Seconds between two words of the script, where somebody watches."""

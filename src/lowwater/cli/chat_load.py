@@ -7,8 +7,8 @@ from rich.text import Text
 from lowwater.cli.kept_words import amount, on_one_line
 from lowwater.cli.model_words import short
 from lowwater.core.wording import counted
+from lowwater.session.status import Status
 from lowwater.settings import WarningLevels
-from lowwater.wiring.status import Status
 
 _BAR = 16
 _COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}

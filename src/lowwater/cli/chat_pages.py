@@ -28,8 +28,8 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
-from lowwater.wiring.counting import counter_for
-from lowwater.wiring.session import Session
+from lowwater.session.factories import counter_for
+from lowwater.session.session import Session
 
 _SHOWN = 15
 Page = Iterator[RenderableType]

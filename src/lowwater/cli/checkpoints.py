@@ -17,7 +17,7 @@ from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 
 def checkpoints(

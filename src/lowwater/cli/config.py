@@ -14,9 +14,9 @@ from rich.text import Text
 from lowwater.cli.printing import fitted_block
 from lowwater.cli.settings_flags import with_settings
 from lowwater.cli.written import written
+from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Effective, Resolved, sections
 from lowwater.settings.schema import settings_schema
-from lowwater.wiring.plugins import policy_names
 
 
 class Origin(Struct, frozen=True, kw_only=True):

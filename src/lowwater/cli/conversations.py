@@ -15,10 +15,10 @@ from lowwater.load.files import read_file
 from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.importing.playable import is_empty
+from lowwater.session.factories import FORGETFUL
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
-from lowwater.wiring.stores import FORGETFUL
 
 FORMATS: dict[str, Format | None] = {
     "auto": None,

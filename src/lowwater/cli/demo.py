@@ -20,7 +20,7 @@ from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.recall.recalled import Recalled
 from lowwater.core.wording import money
 from lowwater.load.demo_session import demo_session
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 _BAR = 50
 _WATCHED_SECONDS = 8.0

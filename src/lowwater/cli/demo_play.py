@@ -16,13 +16,11 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.load.demo_session import DemoSession
 from lowwater.protocols import Tokenizer
+from lowwater.session.factories import FORGETFUL, ManualClock, counter_for
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.wiring.clock import ManualClock
-from lowwater.wiring.counting import counter_for
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
-from lowwater.wiring.stores import FORGETFUL
 
 _CHARACTERS_PER_TOKEN = 4
 _INSTRUCTION = 400

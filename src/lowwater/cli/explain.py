@@ -16,9 +16,9 @@ from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.policies.explanations import sentence
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
-from lowwater.wiring.status import Status
 
 
 @with_settings

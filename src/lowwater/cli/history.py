@@ -22,7 +22,7 @@ from lowwater.core.stored import Account, Listed
 from lowwater.core.wording import counted
 from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
-from lowwater.wiring.lineage import ENDED_BY_SPLIT
+from lowwater.session.repository import ENDED_BY_SPLIT
 
 _OVER = {
     "replaced": "a later compaction took its place before it had",

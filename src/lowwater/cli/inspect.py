@@ -16,7 +16,7 @@ from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.load.registry import load_registry
 from lowwater.protocols import Tokenizer
-from lowwater.wiring.counting import counter_for
+from lowwater.session.factories import counter_for
 
 
 def inspect(

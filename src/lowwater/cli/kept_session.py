@@ -15,10 +15,10 @@ from lowwater.core.accounts.cadence import turns_before
 from lowwater.core.stored import Account, Listed
 from lowwater.errors import BadInput, DamagedStore, LowwaterError
 from lowwater.protocols import Store
+from lowwater.session.library import Lowwater
+from lowwater.session.plugins import is_policy
+from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.plugins import is_policy
-from lowwater.wiring.session import Session
 
 EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
 

@@ -11,7 +11,7 @@ from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.errors import BadSetting
 from lowwater.gateway.options import OWN_TENANT, project_at, source_of
 from lowwater.protocols import Store
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 
 def mcp(

@@ -20,7 +20,7 @@ from lowwater.core.recall.search import recall as recall_from
 from lowwater.core.stored import Hit
 from lowwater.errors import BadInput, DamagedStore
 from lowwater.protocols import Store
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 _LIMIT = 5
 

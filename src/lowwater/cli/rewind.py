@@ -16,7 +16,7 @@ from lowwater.cli.store_flag import StoreAddress, opened_store
 from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
 from lowwater.core.turns.rewind import Checkpoint
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 
 class Done(Struct, frozen=True, kw_only=True):

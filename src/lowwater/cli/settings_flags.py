@@ -12,8 +12,8 @@ from msgspec import inspect as types
 from lowwater.cli.failing import say
 from lowwater.cli.written import written
 from lowwater.load.settings import load_settings
+from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
-from lowwater.wiring.plugins import policy_names
 
 TAKES = "settings"
 """The parameter by which a command receives its Resolved."""

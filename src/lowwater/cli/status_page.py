@@ -18,7 +18,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.models.model import Model
 from lowwater.core.stored import Account
 from lowwater.core.wording import counted
-from lowwater.wiring.status import Status
+from lowwater.session.status import Status
 
 _SIDE_BY_SIDE = 112
 _LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}

@@ -8,7 +8,7 @@ import typer
 
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
-from lowwater.wiring import stores
+from lowwater.session import factories
 
 StoreAddress = Annotated[
     str,
@@ -30,16 +30,16 @@ def opened_store(
     A file that is not there is only made by a command that `creates` something in it; for one that it is not needed by, it is
     an empty store.
     """
-    place = address.strip() or stores.default_address()
-    file = stores.file_at(place)
+    place = address.strip() or factories.default_address()
+    file = factories.file_at(place)
     if not creates and file is not None and not file.exists():
         if not is_needed:
-            yield stores.opened_store(stores.FORGETFUL)
+            yield factories.opened_store(factories.FORGETFUL)
             return
         raise BadInput(
             f"no session is kept yet: there is no file {file}; --store or LOWWATER_STORE name another place"
         )
-    store = stores.opened_store(address.strip() or None, redact=redact)
+    store = factories.opened_store(address.strip() or None, redact=redact)
     try:
         yield store
     finally:

@@ -55,7 +55,7 @@ from lowwater.gateway.turns import Place, Turn, Turns
 from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
 from lowwater.gateway.web_pages import Entered, enter, refuse_unless_opened, refuse_web_pages
 from lowwater.protocols import Clock, Store
-from lowwater.wiring.counting import checked_while_counting
+from lowwater.session.factories import checked_while_counting
 
 T = TypeVar("T")
 

@@ -16,9 +16,8 @@ from lowwater.gateway.upstream import url_of
 from lowwater.load.registry import load_registry
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.send.summarizer import AsyncModelSummarizer
-from lowwater.wiring.counting import counter_for
-from lowwater.wiring.session import Session
-from lowwater.wiring.summarizers import installed_writer
+from lowwater.session.factories import counter_for, installed_writer
+from lowwater.session.session import Session
 
 _LENT: "ContextVar[Credential | None]" = ContextVar("lent", default=None)
 

@@ -10,7 +10,7 @@ from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools
 from lowwater.core.stored import Listed
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 NAME = "lowwater"
 SESSIONS = "lowwater_sessions"

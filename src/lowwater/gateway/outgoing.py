@@ -10,8 +10,13 @@ from lowwater.core.mechanisms.native import sent_from
 from lowwater.core.strict_json import write_array, write_object
 from lowwater.gateway.asked import Asked
 from lowwater.gateway.options import Marking
-from lowwater.wiring.marking import with_breakpoints, with_chat_marks, with_marks, with_marks_left
-from lowwater.wiring.request import PreparedRequest
+from lowwater.session.request import (
+    PreparedRequest,
+    with_breakpoints,
+    with_chat_marks,
+    with_marks,
+    with_marks_left,
+)
 
 _LONG = b'"1h"'
 _NOTHING = frozenset({b"", b"null"})

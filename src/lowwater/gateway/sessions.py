@@ -16,11 +16,11 @@ from lowwater.gateway.lending import summarizers_of
 from lowwater.gateway.options import Options, source_of
 from lowwater.gateway.remembering import chain_of
 from lowwater.protocols import Clock, Sink, Store
+from lowwater.session.factories import SystemClock
+from lowwater.session.library import Lowwater
+from lowwater.session.repository import new_name
+from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.wiring.clock import SystemClock
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.lineage import new_name
-from lowwater.wiring.session import Session
 
 _Key = tuple[str, str, str]
 """Tenant, model and URL."""

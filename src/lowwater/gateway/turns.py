@@ -26,9 +26,9 @@ from lowwater.gateway.own_compaction import asks_for_summary, beside_question, l
 from lowwater.gateway.recalling import RecallCall, with_recall
 from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
 from lowwater.gateway.sessions import Sessions
-from lowwater.wiring.brought import Brought
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.session import Session
+from lowwater.session.request import PreparedRequest
+from lowwater.session.session import Session
+from lowwater.session.turn_input import Brought
 
 _CHANGED = 20_000
 """Lists that are remembered as changed."""

@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -11,7 +11,7 @@ from lowwater.core.messages import Message, Text, ToolCall
 from lowwater.core.reconcile import branch_of
 from lowwater.core.view import Edited, Summary, items_shown
 from lowwater.integrations.units import Unit
-from lowwater.wiring.request import PreparedRequest
+from lowwater.session.request import PreparedRequest
 
 S = TypeVar("S")
 Mark = dict[str, Any]

@@ -13,7 +13,7 @@ from lowwater.core.strict_json import read_fields
 from lowwater.errors import BadInput
 from lowwater.integrations.shown import Sending, sending
 from lowwater.integrations.units import Unit, format_of, wire_of, wires_of
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 S = TypeVar("S")
 

@@ -9,7 +9,7 @@ from lowwater.core.formats.codec import encode_messages
 from lowwater.core.messages import AnyPart, Format, Image, Message, Role, Text, Thinking, ToolCall
 from lowwater.core.strict_json import read_fields, write_json, write_object
 from lowwater.load.registry import load_registry
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 S = TypeVar("S")
 

@@ -11,7 +11,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.wiring.clock import ManualClock
+from lowwater.session.factories import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

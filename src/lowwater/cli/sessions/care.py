@@ -12,7 +12,7 @@ from lowwater.cli.printing import command_line, print_command, print_json, print
 from lowwater.cli.sessions.flags import AsJson, Redact, redacts
 from lowwater.cli.store_flag import StoreAddress
 from lowwater.core.wording import counted
-from lowwater.wiring import stores
+from lowwater.session import factories
 
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
 
@@ -26,8 +26,8 @@ def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:
     lowwater sessions verify
     lowwater sessions verify --store sqlite:///copy.db --json
     """
-    address = store.strip() or stores.default_address()
-    found = stores.verify(address)
+    address = store.strip() or factories.default_address()
+    found = factories.verify(address)
     if json:
         print_json(
             {
@@ -67,13 +67,13 @@ def salvage(to: NewFile, *, redact: Redact = None, json: AsJson = False, store: 
     lowwater sessions salvage new.db
     lowwater sessions salvage new.db --store sqlite:///damaged.db
     """
-    address = store.strip() or stores.default_address()
-    found = stores.salvaged(address, to, redact=redacts(redact))
+    address = store.strip() or factories.default_address()
+    found = factories.salvaged(address, to, redact=redacts(redact))
     if json:
         print_json({"from": address, "to": str(to), "sessions": found})
         return
     for each in found:
-        lost = stores.lost_words(each) or "whole"
+        lost = factories.lost_words(each) or "whole"
         print_lines([Text(f"{on_one_line(each.name, 60)}: {counted(each.messages, 'message')}, {lost}")])
     whole = sum(each.is_whole for each in found)
     said = f"{counted(len(found), 'session')} written to {to}, {whole:,} of them whole."
@@ -93,8 +93,8 @@ def backup(to: NewFile, *, json: AsJson = False, store: StoreAddress = "") -> No
     lowwater sessions backup sessions-monday.db
     lowwater sessions backup copy.db --store sqlite:///agent.db
     """
-    address = store.strip() or stores.default_address()
-    stores.backed_up(address, to)
+    address = store.strip() or factories.default_address()
+    factories.backed_up(address, to)
     size = to.stat().st_size
     if json:
         print_json({"from": address, "to": str(to), "bytes": size})

@@ -7,7 +7,7 @@ import typer
 
 from lowwater.cli.failing import say
 from lowwater.load.settings import load_settings
-from lowwater.wiring.plugins import policy_names
+from lowwater.session.plugins import policy_names
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -19,7 +19,7 @@ from lowwater.core.stored import Append
 from lowwater.errors import BadInput, UnknownFormat
 from lowwater.load.files import read_file
 from lowwater.protocols import Store
-from lowwater.wiring.library import Lowwater
+from lowwater.session.library import Lowwater
 
 SOURCE = "import"
 """Where sessions that were conversations in files come from."""

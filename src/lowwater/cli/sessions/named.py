@@ -7,7 +7,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.stored import Listed
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
-from lowwater.wiring.home import Home
+from lowwater.session.repository import Home
 
 
 def exactly_named(known: Sequence[Listed], wanted: str) -> Listed:

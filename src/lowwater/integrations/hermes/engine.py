@@ -20,7 +20,7 @@ from lowwater.integrations.hermes.messages import (
     with_users_joined,
 )
 from lowwater.integrations.hermes.standing import Standings
-from lowwater.wiring.session import Session
+from lowwater.session.session import Session
 
 NAME = "lowwater"
 _log = logging.getLogger("lowwater")

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from lowwater.load.settings import load_settings
 from lowwater.protocols import Store
 from lowwater.send.summarizer import ModelSummarizer
+from lowwater.session.factories import VARIABLE, default_address, opened_store
+from lowwater.session.library import Lowwater
+from lowwater.session.plugins import policy_names
+from lowwater.session.session import Session
 from lowwater.settings import Settings
 from lowwater.store.sqlite.address import SQLITE
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.plugins import policy_names
-from lowwater.wiring.session import Session
-from lowwater.wiring.stores import VARIABLE, default_address, opened_store
 
 FILE = "lowwater.db"
 _STORES: dict[str, Store] = {}

@@ -18,8 +18,8 @@ from lowwater.integrations.sessions import Sessions
 from lowwater.integrations.shown import Sending
 from lowwater.integrations.turn import Preamble, abegin, begin, learns, system_of
 from lowwater.integrations.units import format_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 Request = ModelRequest[Any]
 Response = ModelResponse[Any]

@@ -16,8 +16,8 @@ from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.litellm.answers import Json, Listening, answer_of
 from lowwater.integrations.litellm.naming import name_of
 from lowwater.integrations.sessions import Newest
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 _log = logging.getLogger("lowwater")
 

@@ -19,8 +19,8 @@ from lowwater.integrations.openai_agents.writing import items_of
 from lowwater.integrations.sessions import Sessions
 from lowwater.integrations.turn import Preamble, abegin, system_of
 from lowwater.integrations.units import format_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 
 class LowwaterSession:

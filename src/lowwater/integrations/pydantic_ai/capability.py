@@ -17,8 +17,8 @@ from lowwater.integrations.pydantic_ai.writing import messages_of
 from lowwater.integrations.sessions import Sessions
 from lowwater.integrations.turn import Preamble, abegin, learns
 from lowwater.integrations.units import format_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 Context = RunContext[Any]
 

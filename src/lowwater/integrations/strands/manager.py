@@ -17,8 +17,8 @@ from lowwater.core.recall.recalled import openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.strands.reading import answer_of, message_of
 from lowwater.integrations.strands.writing import system_of, view_of
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 
 _COUNTS_APART = ("AnthropicModel", "BedrockModel")
 """Models whose input tokens leave out what a cache read or wrote, and that take cache points."""

@@ -11,7 +11,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.messages import AnyPart, Text, ToolCall, ToolResult
 from lowwater.core.reconcile import branch_of
 from lowwater.core.view import Edited, Summary
-from lowwater.wiring.request import PreparedRequest
+from lowwater.session.request import PreparedRequest
 
 Json = dict[str, Any]
 

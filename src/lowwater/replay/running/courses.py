@@ -14,7 +14,7 @@ from lowwater.replay.references.finding import find
 from lowwater.replay.references.uses import Origin
 from lowwater.replay.references.uses import Use as Named
 from lowwater.replay.running.script import Script
-from lowwater.wiring.counting import counter_for, framing_for
+from lowwater.session.factories import counter_for, framing_for
 
 TAIL = 20_000
 """Tokens at the end that no declared action touches."""

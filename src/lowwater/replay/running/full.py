@@ -28,10 +28,9 @@ from lowwater.replay.running.results import Event, Outcome
 from lowwater.replay.running.rows import Row, Rows
 from lowwater.replay.running.script import Exchange, Script
 from lowwater.replay.running.sheets import sheet_of
+from lowwater.session.factories import ManualClock, counter_for
+from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
-from lowwater.wiring.clock import ManualClock
-from lowwater.wiring.counting import counter_for
-from lowwater.wiring.library import Lowwater
 
 _SESSION = "replay"
 _INSTRUCTION = 400

@@ -1,4 +1,4 @@
-"""What a session tells of its past, and how it goes back there."""
+"""What a session reports of its past, and how it goes back there."""
 
 from typing import Any
 
@@ -15,14 +15,10 @@ from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.rewind import Checkpoint, position_of
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.view import View, fold, folded
+from lowwater.session.dependencies import Outside
 from lowwater.session.recall_tools import RecallTools
-from lowwater.wiring.arguments import require_count, require_place, require_text
-from lowwater.wiring.brought import written_messages
-from lowwater.wiring.home import Step
-from lowwater.wiring.kept import Kept
-from lowwater.wiring.lineage import new_name
-from lowwater.wiring.opening import setup_for
-from lowwater.wiring.outside import Outside
+from lowwater.session.repository import Kept, Step, new_name, setup_for
+from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
 
 
 class LookingBack:

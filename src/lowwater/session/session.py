@@ -27,22 +27,23 @@ from lowwater.core.turns.rewind import forked, reset, switch
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.turn import Prepared, compress, deliberate, record, record_beside
 from lowwater.errors import BadInput
-from lowwater.wiring.arguments import require_count, require_text
-from lowwater.wiring.brought import Brought, format_of, read_messages, refuse_unsendable
-from lowwater.wiring.counting import calibration_for
-from lowwater.wiring.handing_out import handed_out
-from lowwater.wiring.home import Home
-from lowwater.wiring.idle import Idle
-from lowwater.wiring.kept import Kept
-from lowwater.wiring.last_sent import LastSent, compacting
-from lowwater.wiring.looking_back import LookingBack
-from lowwater.wiring.opening import entered
-from lowwater.wiring.outside import Outside
-from lowwater.wiring.recording import Recording
-from lowwater.wiring.request import PreparedRequest
-from lowwater.wiring.status import Status, status_of
-from lowwater.wiring.turns import Offer, Turns
-from lowwater.wiring.windows import set_by_caller
+from lowwater.session.dependencies import Outside
+from lowwater.session.factories import calibration_for
+from lowwater.session.history import LookingBack
+from lowwater.session.recording import Recording
+from lowwater.session.repository import Home, Kept, entered
+from lowwater.session.request import LastSent, PreparedRequest, compacting, handed_out
+from lowwater.session.status import Status, status_of
+from lowwater.session.turn_input import (
+    Brought,
+    format_of,
+    read_messages,
+    refuse_unsendable,
+    require_count,
+    require_text,
+)
+from lowwater.session.turns import Idle, Offer, Turns
+from lowwater.session.windows import set_by_caller
 
 _log = logging.getLogger("lowwater")
 

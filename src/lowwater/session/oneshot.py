@@ -9,11 +9,10 @@ from msgspec import Struct
 from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.policies.explanations import explain
+from lowwater.session.factories import FORGETFUL, Writer
+from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import FallbackProvider, Settings
-from lowwater.wiring.library import Lowwater
-from lowwater.wiring.session import Session
-from lowwater.wiring.stores import FORGETFUL
-from lowwater.wiring.summarizers import Writer
 
 
 class Compressed(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Context lengths that differ from the registry's: those that providers reported in errors, and those that callers set (docs/specification.md: G).
+"""Context lengths that differ from the registry's: those that providers reported in errors, and those that callers set.
 
 What a provider's error taught holds for that provider, URL and model, in every session of one library, and is kept with the session that
 learned it. What a caller set holds for that session alone, and before what was taught.

@@ -1,20 +1,125 @@
-"""Picks where sessions are kept: what was given, what the environment says, or the user's data directory."""
+"""Picks the clock, the tokenizer, the store and the summarizers that fit a model and the settings."""
 
 import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 from platformdirs import user_data_path
 
+from lowwater.core.models.model import Model
+from lowwater.core.models.registry import Registry
 from lowwater.core.secrets.redaction import conceal as conceal_secrets
-from lowwater.errors import BadInput, DamagedStore
-from lowwater.protocols import Store
+from lowwater.core.tokens.calibration import Calibration
+from lowwater.core.tokens.counting import Framing, count_message, count_preamble, rules_for
+from lowwater.core.turns.state import Setup
+from lowwater.errors import BadInput, BadSetting, DamagedStore
+from lowwater.load.registry import load_registry
+from lowwater.load.tokenizer import tokenizer_for
+from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
+from lowwater.send.summarizer import ModelSummarizer
+from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
+from lowwater.settings import Settings
 from lowwater.store import opening
 from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.salvaging import Examined, SalvagedSession, examine, salvage
 from lowwater.store.sqlite.store import SqliteStore
-from lowwater.wiring.plugins import names_of, store_at
+
+
+class SystemClock:
+    """Reads the system's clock."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+
+class ManualClock:
+    """Stands still until it is moved forward: for sessions that are played at the times they were recorded."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        """Return the time it was moved to."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward."""
+        if not seconds >= 0:
+            raise BadSetting(f"cannot advance a clock by {seconds} seconds: time only goes forward")
+        self._now += seconds
+
+
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("lowwater_check", default=None)
+
+
+@contextmanager
+def checked_while_counting(check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` again and again while a session is worked on inside the block: what it raises ends that work.
+
+    The core does not look at the world, but whatever it does to many messages it counts.
+    """
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+class CheckedTokenizer:
+    """A tokenizer that lets work be given up between two texts."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @property
+    def vocabulary(self) -> str:
+        """The name of the vocabulary it counts in."""
+        return self._tokenizer.vocabulary
+
+    def count(self, text: str, /) -> int:
+        """Return the number of tokens in `text`."""
+        if (check := _CHECK.get()) is not None:
+            check()
+        return self._tokenizer.count(text)
+
+
+def vocabulary_for(model: str) -> str:
+    """Return the name of the vocabulary `model` is counted in; Claude's is not public and counts in o200k."""
+    return rules_for(model).vocabulary
+
+
+def counter_for(model: str) -> Tokenizer:
+    """Return the tokenizer for `model`: exact for its vocabulary, or the estimate without the tokenizer package."""
+    return tokenizer_for(vocabulary_for(model))
+
+
+def framing_for(model: str) -> Framing:
+    """Return what the provider of `model` writes around content."""
+    return rules_for(model).framing
+
+
+def calibration_for(model: str) -> Calibration:
+    """Return the calibration a session with `model` starts from."""
+    return Calibration(prior=rules_for(model).scale)
+
+
+def counted_in(setup: Setup, tokenizer: Tokenizer, model: str) -> Setup:
+    """Return the setup with messages counted in another vocabulary, framed as `model` frames them."""
+    framing = framing_for(model)
+    return replace(
+        setup,
+        tokenizer=tokenizer,
+        size=lambda message: count_message(message, tokenizer, framing=framing),
+        size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
+    )
+
 
 VARIABLE = "LOWWATER_STORE"
 FORGETFUL = "memory:"
@@ -165,3 +270,47 @@ def _existing(path: Path) -> Path:
 def _refuse_existing(path: Path) -> None:
     if path.exists():
         raise BadInput(f"there is a file {path} already: choose another name")
+
+
+Writer = Summarizer | AsyncSummarizer | str
+"""A summarizer, or the name of a model that is asked at its provider's own URL, or of a summarizer that is installed."""
+
+
+def summarizers_for(
+    given: Writer | Sequence[Writer], settings: Settings
+) -> tuple[Summarizer | AsyncSummarizer, ...]:
+    """Return the summarizers that were given, or else the one whose model the settings name."""
+    named = settings.compression.summary_model
+    writers = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
+    return tuple(_writer(each) for each in writers or ((named,) if named else ()))
+
+
+def installed_writer(name: str) -> Summarizer | AsyncSummarizer | None:
+    """Return the summarizer that an installed package adds under a name that is no model's; None if none does.
+
+    `plugin:NAME` always means one that is installed.
+    """
+    is_model = not name.startswith(EXPLICIT) and load_registry().match(name).how != "unknown"
+    return None if is_model else summarizer_called(name)
+
+
+def model_of(summarizer: Summarizer | AsyncSummarizer, registry: Registry) -> Model | None:
+    """Return the model a summarizer asks, if it says which."""
+    name = getattr(summarizer, "model", None)
+    return registry.find(name) if isinstance(name, str) and name else None
+
+
+def compacts(summarizer: Summarizer | AsyncSummarizer) -> bool:
+    """Return whether a summarizer can ask its provider to compact by itself."""
+    return getattr(summarizer, "compacts", False) is True
+
+
+def _writer(given: Writer) -> Summarizer | AsyncSummarizer:
+    if isinstance(given, str):
+        context = load_registry().find(given).context_length
+        return installed_writer(given) or ModelSummarizer(
+            model=given, context_length=context, tokenizer=counter_for(given)
+        )
+    if not callable(getattr(given, "summarize", None)):
+        raise BadSetting(f"a {type(given).__name__} is no summarizer: it needs a method `summarize`")
+    return given

@@ -13,10 +13,9 @@ from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import tell_turn
 from lowwater.observe.usage_warnings import tell_doubt
-from lowwater.wiring.brought import refuse_unsendable
-from lowwater.wiring.home import Step
-from lowwater.wiring.kept import Kept
-from lowwater.wiring.outside import Outside
+from lowwater.session.dependencies import Outside
+from lowwater.session.repository import Kept, Step
+from lowwater.session.turn_input import refuse_unsendable
 
 _log = logging.getLogger("lowwater")
 

@@ -1,4 +1,4 @@
-"""What a session has of the outside world."""
+"""What a session depends on in the outside world."""
 
 import logging
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import BadInput
 from lowwater.protocols import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer
 from lowwater.session.driver import is_async
-from lowwater.wiring.arguments import doubts_about
-from lowwater.wiring.windows import Windows
+from lowwater.session.turn_input import doubts_about
+from lowwater.session.windows import Windows
 
 _log = logging.getLogger("lowwater")
 _DOUBTED: set[str] = set()

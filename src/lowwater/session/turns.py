@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -19,20 +19,75 @@ from lowwater.core.legality import mend
 from lowwater.core.policies.registry import policy_named
 from lowwater.core.summary.request import Riding
 from lowwater.core.turns.commit import Acted
-from lowwater.core.turns.effects import Announce, Perform, Steps, Summarize
+from lowwater.core.turns.effects import Announce, Outcome, Perform, Steps, Summarize
+from lowwater.core.turns.prefetch import Parking, is_parked, park, settle
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.turn import Prepared
 from lowwater.errors import StaleLedger
 from lowwater.observe.hooks import announce
 from lowwater.observe.sinks import tell
 from lowwater.observe.usage_warnings import tell_warnings
+from lowwater.session.dependencies import Outside
 from lowwater.session.driver import Driver, booked, spent_on, timed
-from lowwater.wiring.brought import written_messages
-from lowwater.wiring.home import Step
-from lowwater.wiring.kept import Kept
-from lowwater.wiring.lineage import new_name
-from lowwater.wiring.opening import setup_for
-from lowwater.wiring.outside import Outside
+from lowwater.session.repository import Kept, Step, new_name, setup_for
+from lowwater.session.turn_input import written_messages
+
+
+class Idle:
+    """The idle time of one session; whoever takes a turn meanwhile does not wait for it."""
+
+    def __init__(
+        self,
+        kept: Kept,
+        setup: Setup,
+        outside: Outside,
+        *,
+        riding: Callable[[Ledger | None, int], Riding | None],
+    ) -> None:
+        self._kept = kept
+        self._setup = setup
+        self._outside = outside
+        self._riding = riding
+        self._busy = threading.Lock()
+
+    def park(self) -> bool:
+        """Have a summary prepared if that makes sense, blocking until it is, and return whether one is ready."""
+        summarizers = self._outside.blocking()
+        with self._alone() as alone:
+            if alone:
+                self._settle(self._driver().drive(self._steps(), summarizers))
+        return is_parked(self._kept.state)
+
+    async def apark(self) -> bool:
+        """Do the same without blocking the event loop; if it is cancelled, nothing is parked."""
+        with self._alone() as alone:
+            if alone:
+                parking = await self._driver().adrive(self._steps(), self._outside.summarizers)
+                await asyncio.to_thread(self._settle, parking)
+        return is_parked(self._kept.state)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Tell whether nobody else is having one prepared: the same summary is not paid twice, and nobody waits."""
+        alone = self._busy.acquire(blocking=False)
+        try:
+            yield alone
+        finally:
+            if alone:
+                self._busy.release()
+
+    def _steps(self) -> Generator[Summarize, Outcome, Parking | None]:
+        windows, at = self._outside.windows, self._outside.clock.now()
+        state = self._kept.state
+        return park(windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at)
+
+    def _settle(self, parking: Parking | None) -> None:
+        if parking is not None:
+            self._kept.change(lambda state: settle(state, parking))
+
+    def _driver(self) -> Driver:
+        return Driver(deadline=self._outside.deadline, clock=self._outside.clock, riding=self._riding)
+
 
 _log = logging.getLogger("lowwater")
 

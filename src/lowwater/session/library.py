@@ -12,24 +12,31 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
-from lowwater.settings import FallbackProvider, OutputSettings, Settings
-from lowwater.settings.fitting import shown
-from lowwater.wiring.arguments import (
+from lowwater.session.dependencies import Outside
+from lowwater.session.factories import (
+    CheckedTokenizer,
+    SystemClock,
+    Writer,
+    compacts,
+    counter_for,
+    framing_for,
+    model_of,
+    opened_store,
+    summarizers_for,
+)
+from lowwater.session.plugins import mechanisms_of, policy_of
+from lowwater.session.repository import new_name
+from lowwater.session.session import Session
+from lowwater.session.turn_input import (
     CheckedClock,
     require_list,
     require_methods,
     require_text,
     settings_given,
 )
-from lowwater.wiring.clock import SystemClock
-from lowwater.wiring.counting import CheckedTokenizer, counter_for, framing_for
-from lowwater.wiring.lineage import new_name
-from lowwater.wiring.outside import Outside
-from lowwater.wiring.plugins import mechanisms_of, policy_of
-from lowwater.wiring.session import Session
-from lowwater.wiring.stores import opened_store
-from lowwater.wiring.summarizers import Writer, compacts, model_of, summarizers_for
-from lowwater.wiring.windows import Windows
+from lowwater.session.windows import Windows
+from lowwater.settings import FallbackProvider, OutputSettings, Settings
+from lowwater.settings.fitting import shown
 
 SOURCE = "LOWWATER_SOURCE"
 """Names what new sessions come from, where the program does not say."""

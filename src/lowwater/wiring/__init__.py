@@ -1,1 +1,0 @@
-"""Picks the implementations that fit a model and a setting."""
