@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lowwater.core.turns.rewind import Checkpoint
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
     from lowwater.protocols import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
-    from lowwater.send.summarizer import AsyncModelSummarizer, ModelSummarizer
     from lowwater.session.factories import open_store
     from lowwater.session.library import Lowwater
     from lowwater.session.oneshot import Compressed, acompress, compress
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from lowwater.session.session import Session
     from lowwater.session.status import Status
     from lowwater.settings import Settings
+    from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 
 __all__ = [
     "AsyncModelSummarizer",
@@ -67,7 +67,7 @@ _HOMES = {
     "lowwater.core.turns.rewind": ("Checkpoint",),
     "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),
     "lowwater.protocols": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
-    "lowwater.send.summarizer": ("AsyncModelSummarizer", "ModelSummarizer"),
+    "lowwater.summarizers.model": ("AsyncModelSummarizer", "ModelSummarizer"),
     "lowwater.core.events": ("Compaction",),
     "lowwater.values.settings": ("Settings",),
     "lowwater.core.summary.request": ("SummaryRequest", "Written"),

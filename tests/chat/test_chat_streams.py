@@ -13,7 +13,7 @@ from lowwater.chat.asking import HttpUpstream
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
-from lowwater.send.endpoint import endpoint_for
+from lowwater.summarizers.endpoint import endpoint_for
 
 STREAM, JSON = "text/event-stream", "application/json"
 OVERLOADED = (

@@ -12,8 +12,8 @@ import pytest
 from lowwater.core.formats.codec import decode_messages, encode_messages, list_field
 from lowwater.core.messages import Format, Message
 from lowwater.core.summary.request import Riding, SummaryRequest
-from lowwater.send import ModelSummarizer
-from lowwater.send.endpoint import endpoint_for
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.model import ModelSummarizer
 from lowwater.testing.provider import Provider
 from tests.generated import generate_session
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import anthropic
 
-from lowwater.send import ModelSummarizer
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.settings import CompressionSettings, ModelSettings, Settings
+from lowwater.summarizers.model import ModelSummarizer
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen, Think
 from lowwater.testing.provider.answers import Answer

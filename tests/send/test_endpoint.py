@@ -4,7 +4,7 @@ import pytest
 
 from lowwater.core.messages import Format
 from lowwater.errors import BadSetting
-from lowwater.send.endpoint import endpoint_for, format_of
+from lowwater.summarizers.endpoint import endpoint_for, format_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.errors import SummaryFailed
-from lowwater.send.exchange import TRIES, Lost, Outcome, Pause, Post, Reply, exchange
+from lowwater.summarizers.exchange import TRIES, Lost, Outcome, Pause, Post, Reply, exchange
 
 OK = Reply(status=200, headers={}, body=b"done")
 

@@ -11,9 +11,9 @@ import pytest
 
 from lowwater.core.events import Compaction
 from lowwater.core.summary.framing import unframe
-from lowwater.send import AsyncModelSummarizer, ModelSummarizer
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
+from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.provider import (

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.send import AsyncModelSummarizer, ModelSummarizer
-from lowwater.send.http import MOST_BYTES
+from lowwater.summarizers.http import MOST_BYTES
+from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 from lowwater.testing.provider import (
     Answer,
     Call,

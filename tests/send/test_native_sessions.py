@@ -11,8 +11,8 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.formats.usage import decode_anthropic_report
 from lowwater.core.view import Summary
 from lowwater.load.registry import load_registry
-from lowwater.send import AsyncModelSummarizer
 from lowwater.session.library import Lowwater
+from lowwater.summarizers.model import AsyncModelSummarizer
 from lowwater.testing.invariants import Protected, Watch, check_newest_user, check_nothing_lost, check_pairs
 from lowwater.testing.provider import CallTools, CutOff, Fail, Provider, Refuse, Say, Seen
 from lowwater.testing.provider.answers import Call

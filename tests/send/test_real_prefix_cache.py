@@ -20,8 +20,8 @@ from lowwater.core.strict_json import write_json
 from lowwater.core.summary.request import Riding, SummaryRequest, Written
 from lowwater.errors import SummaryFailed
 from lowwater.load.registry import load_registry
-from lowwater.send import ModelSummarizer
 from lowwater.session.library import Lowwater
+from lowwater.summarizers.model import ModelSummarizer
 
 pytestmark = pytest.mark.full
 

@@ -4,8 +4,7 @@ from email.utils import formatdate
 
 import pytest
 
-from lowwater.send.refusing import failure_of
-from lowwater.send.waiting import asked_to_wait
+from lowwater.summarizers.exchange import asked_to_wait, failure_of
 
 TOO_LONG = {
     "Anthropic": (400, b'{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}'),

@@ -8,8 +8,8 @@ import pytest
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import Riding
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.riding import riding_body
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.requests import riding_body
 from lowwater.testing.provider import Provider, Say, Think
 from tests.send.conftest import (
     MODELS,

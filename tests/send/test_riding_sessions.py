@@ -9,12 +9,12 @@ import pytest
 from lowwater.core.formats.codec import encode_messages, list_field
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
-from lowwater.send import ModelSummarizer
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.splice import spans_of
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.model import ModelSummarizer
+from lowwater.summarizers.requests import spans_of
 from lowwater.testing.provider import Provider, Say, Seen
 from tests.generated import generate_session
 from tests.send.conftest import base_url

@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.core.api_calls import Usage
 from lowwater.errors import SummaryFailed
-from lowwater.send.answer import written_in
+from lowwater.summarizers.exchange import written_in
 
 
 def anthropic(*content: Any, stop: str = "end_turn", **others: Any) -> bytes:

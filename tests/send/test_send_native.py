@@ -10,9 +10,9 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.anthropic import betas_for, betas_of_body, dropping
 from lowwater.core.summary.request import Riding, SummaryRequest
 from lowwater.errors import SummaryFailed
-from lowwater.send import ModelSummarizer
-from lowwater.send.endpoint import endpoint_for, with_betas
-from lowwater.send.native import MOST_INSTRUCTIONS, block_written_in, native_body
+from lowwater.summarizers.endpoint import endpoint_for, with_betas
+from lowwater.summarizers.model import ModelSummarizer
+from lowwater.summarizers.native import MOST_INSTRUCTIONS, block_written_in, native_body
 
 ENDPOINT = endpoint_for("claude-opus-5-5", base_url="http://here", api_key="k", format="anthropic")
 BODY = {"model": "alias", "messages": [{"role": "user", "content": "Hi  é"}], "tools": [{"name": "bash"}]}

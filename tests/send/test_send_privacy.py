@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.request import Riding, SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.send import AsyncModelSummarizer, ModelSummarizer
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.riding import riding_body
-from lowwater.send.shown import shown_body
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
+from lowwater.summarizers.requests import riding_body, shown_body
 from tests.send.conftest import MODELS, RudeServer, body_of, http, raws_of, request_of
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"

@@ -10,9 +10,8 @@ from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
 from lowwater.core.summary.request import Riding
 from lowwater.errors import SummaryFailed
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.riding import riding_body
-from lowwater.send.splice import spans_of
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.requests import riding_body, spans_of
 from lowwater.testing.provider import Call, CallTools, Provider, Say
 from tests.send.conftest import (
     MODELS,

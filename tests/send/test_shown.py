@@ -10,8 +10,8 @@ from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.template import Section
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import SummaryFailed
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.shown import MOST_BYTES, shown_body
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.requests import MOST_BYTES, shown_body
 from lowwater.testing.fakes import WordTokenizer
 from tests.send.conftest import request_of
 

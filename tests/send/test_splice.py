@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.errors import BadInput
-from lowwater.send.splice import spans_of, with_fields, with_items
+from lowwater.summarizers.requests import spans_of, with_fields, with_items
 
 JSON = st.recursive(
     st.none()

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.errors import BadSetting, SummaryFailed
-from lowwater.send import AsyncModelSummarizer, ModelSummarizer
+from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 from lowwater.testing.provider import Provider, Say
 from tests.send.conftest import request_of
 

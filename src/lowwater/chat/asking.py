@@ -17,9 +17,8 @@ from lowwater.core.messages import Format
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
-from lowwater.send.endpoint import Endpoint, with_betas
-from lowwater.send.refusing import failure_of, is_too_long, is_worth_retrying
-from lowwater.send.waiting import asked_to_wait
+from lowwater.summarizers.endpoint import Endpoint, with_betas
+from lowwater.summarizers.exchange import asked_to_wait, failure_of, is_too_long, is_worth_retrying
 
 TRIES = 4
 _BACK_OFF = 1.0

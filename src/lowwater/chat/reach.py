@@ -14,9 +14,9 @@ from lowwater.chat.scripted.upstream import ScriptedUpstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.load.registry import load_registry
-from lowwater.send.endpoint import endpoint_for
-from lowwater.send.summarizer import ModelSummarizer
 from lowwater.session.factories import calibration_for, counter_for
+from lowwater.summarizers.endpoint import endpoint_for
+from lowwater.summarizers.model import ModelSummarizer
 
 if TYPE_CHECKING:
     import httpx2

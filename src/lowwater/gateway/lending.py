@@ -15,9 +15,9 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.upstream import url_of
 from lowwater.load.registry import load_registry
 from lowwater.protocols import AsyncSummarizer, Summarizer
-from lowwater.send.summarizer import AsyncModelSummarizer
 from lowwater.session.factories import counter_for, installed_writer
 from lowwater.session.session import Session
+from lowwater.summarizers.model import AsyncModelSummarizer
 
 _LENT: "ContextVar[Credential | None]" = ContextVar("lent", default=None)
 

@@ -12,7 +12,7 @@ from lowwater.core.messages import Format
 from lowwater.core.recall.recalled import anthropic_tools, is_recall, offers_recall, openai_tools
 from lowwater.core.strict_json import read_plain, write_json, write_object
 from lowwater.gateway.asked import Asked
-from lowwater.send.splice import with_items
+from lowwater.summarizers.requests import with_items
 
 MOST_ROUNDS = 6
 """How often a model may recall in a row before it has to answer with what it has."""

@@ -21,7 +21,6 @@ from lowwater.errors import BadInput, BadSetting, DamagedStore
 from lowwater.load.registry import load_registry
 from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
-from lowwater.send.summarizer import ModelSummarizer
 from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
 from lowwater.settings import Settings
 from lowwater.store import opening
@@ -29,6 +28,7 @@ from lowwater.store.indexing import Conceal, as_it_is
 from lowwater.store.sqlite.address import SQLITE, sqlite_address
 from lowwater.store.sqlite.salvaging import Examined, SalvagedSession, examine, salvage
 from lowwater.store.sqlite.store import SqliteStore
+from lowwater.summarizers.model import ModelSummarizer
 
 
 class SystemClock:

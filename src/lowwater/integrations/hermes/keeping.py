@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from lowwater.load.settings import load_settings
 from lowwater.protocols import Store
-from lowwater.send.summarizer import ModelSummarizer
 from lowwater.session.factories import VARIABLE, default_address, opened_store
 from lowwater.session.library import Lowwater
 from lowwater.session.plugins import policy_names
 from lowwater.session.session import Session
 from lowwater.settings import Settings
 from lowwater.store.sqlite.address import SQLITE
+from lowwater.summarizers.model import ModelSummarizer
 
 FILE = "lowwater.db"
 _STORES: dict[str, Store] = {}

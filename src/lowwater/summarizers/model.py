@@ -14,12 +14,10 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
 from lowwater.protocols import Tokenizer
-from lowwater.send.answer import written_in
-from lowwater.send.endpoint import Endpoint, endpoint_for, with_betas
-from lowwater.send.exchange import Outcome, Step, exchange
-from lowwater.send.native import block_written_in, native_body
-from lowwater.send.riding import riding_body
-from lowwater.send.shown import shown_body
+from lowwater.summarizers.endpoint import Endpoint, endpoint_for, with_betas
+from lowwater.summarizers.exchange import Outcome, Step, exchange, written_in
+from lowwater.summarizers.native import block_written_in, native_body
+from lowwater.summarizers.requests import riding_body, shown_body
 
 if TYPE_CHECKING:
     import httpx2
@@ -138,7 +136,7 @@ class ModelSummarizer(_Asking):
         until = self._until(request)
         body = self._body(request)
         steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
-        from lowwater.send.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
+        from lowwater.summarizers.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
 
         return self._written(fulfil(steps, endpoint, self._client), request)
 
@@ -177,6 +175,6 @@ class AsyncModelSummarizer(_Asking):
         # Counting a long transcript takes a while; the event loop is not kept waiting for it.
         body = await asyncio.to_thread(self._body, request)
         steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
-        from lowwater.send.http import afulfil  # noqa: PLC0415  # as above
+        from lowwater.summarizers.http import afulfil  # noqa: PLC0415  # as above
 
         return self._written(await afulfil(steps, endpoint, self._client), request)

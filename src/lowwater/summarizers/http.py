@@ -9,8 +9,8 @@ from functools import cache
 import httpx2
 
 from lowwater.errors import SummaryFailed
-from lowwater.send.endpoint import Endpoint
-from lowwater.send.exchange import Lost, Outcome, Pause, Post, Reply, Step
+from lowwater.summarizers.endpoint import Endpoint
+from lowwater.summarizers.exchange import Lost, Outcome, Pause, Post, Reply, Step
 
 MOST_BYTES = 8_000_000
 """What an answer may be at most; no summary is that long."""

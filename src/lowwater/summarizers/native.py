@@ -11,11 +11,8 @@ from lowwater.core.messages import block_in, read_block
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import BadInput, SummaryFailed
-from lowwater.send.endpoint import Endpoint
-from lowwater.send.instruction import instruction_for_block
-from lowwater.send.limits import output_limit
-from lowwater.send.riding import forces_a_call, thinking_tokens
-from lowwater.send.splice import with_fields
+from lowwater.summarizers.endpoint import Endpoint, output_limit
+from lowwater.summarizers.requests import forces_a_call, instruction_for_block, thinking_tokens, with_fields
 
 MOST_INSTRUCTIONS = 16_384
 """Characters that the provider takes as instructions."""
