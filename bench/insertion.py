@@ -26,7 +26,7 @@ from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.factories import opened_store
 from lowwater.settings import OutputSettings, Settings
-from lowwater.store.sqlite.address import Sync
+from lowwater.stores.sqlite.connections import Sync
 
 Messages = list[dict[str, Any]]
 STEP = 500

@@ -27,8 +27,8 @@ from lowwater.load.tokenizer import tokenizer_for
 from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
-from lowwater.store.opening import open_store
-from lowwater.store.sqlite.address import SQLITE
+from lowwater.stores.opening import open_store
+from lowwater.stores.sqlite.connections import SQLITE
 from lowwater.testing.fakes import ScriptedClock
 
 MODEL, POLICY = "claude-opus-4-5", "rent-or-buy"

@@ -30,7 +30,7 @@ from lowwater.replay.running.full import Part, play_full
 from lowwater.replay.running.script import Script, script_of
 from lowwater.replay.running.sheets import model_named
 from lowwater.settings import OutputSettings, Settings
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from lowwater.testing.postgres import postgres_server
 
 

@@ -10,7 +10,7 @@ from lowwater.chat.tools.tool import Outcome
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.settings import Settings
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Provider
 

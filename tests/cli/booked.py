@@ -12,7 +12,7 @@ from lowwater.core.decisions import Reason
 from lowwater.core.entries import Opened
 from lowwater.core.events import Compaction, Event, Mode, Rejected, Skip, TurnRecord
 from lowwater.core.stored import About, Append
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 
 START = 1_790_000_000.0
 DAY = 86_400.0

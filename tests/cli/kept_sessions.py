@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from lowwater import Lowwater
 from lowwater.cli.app import app
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 
 MODEL = "claude-haiku-4-5"
 SECRET = "sk-ant-api03-Qm9vR2x1ZVphcDdYeTJLd1AzTnQ4VnM1Y0RmSGpM"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lowwater import Lowwater
 from lowwater.core.stored import About, Append
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from tests.cli.booked import book
 from tests.cli.kept_sessions import address, answer, talk
 from tests.cli.running import refused, run, shown, told

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from lowwater.cli.app import app
 from lowwater.cli.bill import print_bill
 from lowwater.core.stored import Append
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from tests.cli.kept_sessions import address, talk
 from tests.cli.running import run
 

@@ -12,7 +12,7 @@ import pytest
 from lowwater.core.entries import Opened
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from lowwater.testing.store_contract.samples import said
 from tests.cli.kept_sessions import address, error_of, names, sessions, told
 

@@ -12,7 +12,7 @@ import pytest
 from lowwater import Lowwater
 from lowwater.core.stored import Account, Stored
 from lowwater.settings import PrivacySettings, Settings
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from tests.cli.kept_sessions import MODEL, SECRET, address, error_of, sessions, talk, told
 
 COMMAND = Path(sys.executable).with_name("lowwater")

@@ -10,7 +10,7 @@ from lowwater import Lowwater
 from lowwater.cli.app import app
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from tests.cli.kept_sessions import MODEL, SYSTEM, address, answer, error_of, names, sessions, talk, told
 
 

@@ -11,7 +11,7 @@ from lowwater.core.formats.codec import as_completion, as_message
 from lowwater.core.formats.files import decode_conversation
 from lowwater.load.files import read_file
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.playing import exchanges
 from tests.cli.booked import START, book

@@ -12,7 +12,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.recall.search import recall
 from lowwater.core.stored import Append, Hit
 from lowwater.errors import BadInput
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.views import Script
 from tests.cli.running import told
 from tests.engine.recall_ledgers import compact, kept, summed

@@ -10,7 +10,7 @@ from lowwater.core.messages import Format
 from lowwater.core.recall.search import recall
 from lowwater.core.sequences import Chain, Distant
 from lowwater.core.stored import Append, Hit
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.views import Script, lines
 
 TRACE = lines(40) + "\nTypeError: cannot unpack int in billing/invoice.py\n" + lines(40, "more")

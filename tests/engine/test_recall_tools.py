@@ -7,7 +7,7 @@ import pytest
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Text
 from lowwater.core.stored import Append
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.views import PICTURE, Script, lines
 from tests.engine.recall_parts import O200K, REFUSED, expand, recorded_ledger, search, tools_for
 

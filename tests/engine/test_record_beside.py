@@ -8,7 +8,7 @@ from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 
 MODEL = "claude-haiku-4-5"
 REPORTED = {"input_tokens": 500, "cache_read_input_tokens": 9_000, "output_tokens": 200}

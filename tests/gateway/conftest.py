@@ -13,7 +13,7 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
 from lowwater.protocols import Store
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen
 
 MODEL = "claude-opus-4-5"

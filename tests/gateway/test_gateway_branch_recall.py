@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 from tests.gateway.test_gateway_client_ways import QUESTION

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.events import Compaction
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool
 from tests.gateway.prefixes import moves

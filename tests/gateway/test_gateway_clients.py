@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lowwater.core.stored import Listed
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
 from tests.gateway.prefixes import moves
 from tests.gateway.real_clients import ClaudeCode, Client, Codex, Hermes, OpenCode

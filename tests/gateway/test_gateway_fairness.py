@@ -20,7 +20,7 @@ from lowwater.gateway.sessions import Sessions
 from lowwater.gateway.turns import Place, Turns
 from lowwater.session.factories import checked_while_counting
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}

@@ -12,7 +12,7 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.asked import FORMATS
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
 from tests.gateway.canned import canned
 

@@ -13,7 +13,7 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
 from lowwater.protocols import Store
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from tests.send.test_real_prefix_cache import LlamaServer, llama
 
 pytestmark = pytest.mark.full

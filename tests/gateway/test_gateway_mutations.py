@@ -12,7 +12,7 @@ from aiohttp import web
 
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from tests.gateway.mutations import chunked, mutated
 
 pytestmark = [pytest.mark.full, pytest.mark.moves_prefix(reason="nothing sent here is a conversation")]

@@ -16,7 +16,7 @@ import pytest
 from lowwater.errors import BadSetting
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import bind
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
 from tests.gateway.conftest import MODEL, Starting, eventually
 from tests.gateway.serving import served_process

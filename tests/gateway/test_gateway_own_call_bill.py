@@ -12,7 +12,7 @@ from lowwater.core.formats.codec import decode_response
 from lowwater.core.stored import Account
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 

@@ -15,7 +15,7 @@ from lowwater.gateway.metrics import Metrics
 from lowwater.gateway.options import Options
 from lowwater.gateway.sessions import Sessions
 from lowwater.gateway.turns import Place, Turns
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
 
 PLACE = Place(tenant="t", base_url="https://provider.example")

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 import pytest
 
-from lowwater.store.memory import MemoryStore
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Answer, Provider, Say, Seen
 from tests.gateway.canned import canned
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool, working

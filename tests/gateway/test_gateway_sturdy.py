@@ -19,8 +19,8 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.relaying import received
 from lowwater.gateway.serving import served
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.store.memory import MemoryStore
-from lowwater.store.opening import open_store
+from lowwater.stores.memory import MemoryStore
+from lowwater.stores.opening import open_store
 from lowwater.testing.postgres import restartable_server
 from lowwater.testing.provider import Fail, Say
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, calls_a_tool, eventually, working

@@ -12,7 +12,7 @@ import pytest
 
 from lowwater.core.secrets.redaction import conceal
 from lowwater.gateway.options import new_capability
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Fail, Say, Seen
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 

@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 from lowwater import Lowwater
 from lowwater.gateway.options import project_at, source_of
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from lowwater.gateway.clients import started, upstream_in
 from lowwater.gateway.options import project_at, source_of
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Provider
 
 AGENT = Path(__file__).with_name("small_agent.py")

@@ -18,7 +18,7 @@ from lowwater.logs.recording import Recording
 from lowwater.replay.importing.importing import Skipped, recordings
 from lowwater.replay.importing.message_lists import MessageLists
 from lowwater.replay.importing.own_exports import OwnExports
-from lowwater.store.opening import open_store
+from lowwater.stores.opening import open_store
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "message-lists"
 FORMATS = (OwnExports(), MessageLists())

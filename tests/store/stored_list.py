@@ -33,8 +33,8 @@ from lowwater.core.stored_form import FORM
 from lowwater.core.summary.request import VerdictCode
 from lowwater.core.turns import arrival, state_storage, summaries
 from lowwater.core.turns.effects import FailureKind
-from lowwater.store.columns import EVENT_COLUMNS, TURN_COLUMNS
-from lowwater.store.packing import KeptEntry
+from lowwater.stores.packing import KeptEntry
+from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
 
 PLACE = Path(__file__).with_name("stored.txt")
 

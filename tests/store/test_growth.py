@@ -13,9 +13,9 @@ from lowwater.core.entries import Altered, Compacted, Edit, Kept, Numbers, Opene
 from lowwater.core.messages import Text
 from lowwater.protocols import Store
 from lowwater.session.repository import MOST_HELD
-from lowwater.store.packing import DEEPEST, pack
-from lowwater.store.postgres.store import PostgresStore
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.packing import DEEPEST, pack
+from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 
 MESSAGES = 120

@@ -1,7 +1,7 @@
 import pytest
 
-from lowwater.store.indexing import MOST_WORDS, folded_terms, phrases_in, spaced, words_of
-from lowwater.store.ranking import rank
+from lowwater.stores.memory import rank
+from lowwater.stores.shared import MOST_WORDS, folded_terms, phrases_in, spaced, words_of
 from lowwater.testing.store_contract import said
 
 

@@ -9,7 +9,7 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, Wire
 from lowwater.errors import BadInput
-from lowwater.store.packing import (
+from lowwater.stores.packing import (
     keys_in,
     pack,
     pack_event,

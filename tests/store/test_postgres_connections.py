@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from lowwater.errors import UnusableStore
-from lowwater.store.postgres import connections
-from lowwater.store.postgres.connections import MOST
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.postgres import connections
+from lowwater.stores.postgres.connections import MOST
+from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.postgres import postgres_server, restartable_server
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 
@@ -103,7 +103,7 @@ def test_a_session_that_another_holds_for_too_long_gives_one_sentence(postgres_a
 
 FORKED = """
 import os, sys
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 store = PostgresStore(sys.argv[1])
 version = add(store, "s", 0, said("parent"))

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.store.indexing import as_it_is
-from lowwater.store.postgres.deleting import delete
-from lowwater.store.postgres.store import PostgresStore
-from lowwater.store.postgres.writing import append, ready
+from lowwater.stores.postgres.queries import append, delete, ready
+from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.shared import as_it_is
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 from lowwater.testing.store_contract.samples import compaction, skip, turn

@@ -1,6 +1,6 @@
 import pytest
 
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.store_contract import CHECKS, CONCEALING_CHECKS, LASTING_CHECKS
 
 

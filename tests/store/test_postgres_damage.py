@@ -3,7 +3,7 @@ import pytest
 
 from lowwater.core.stored import Append
 from lowwater.errors import DamagedStore, UnusableStore
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import skip, turn
 

@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 from lowwater.errors import BadSetting, NewerSchema, UnusableStore
-from lowwater.store.indexing import as_it_is
-from lowwater.store.postgres import schema
-from lowwater.store.postgres.opening import open_postgres
-from lowwater.store.postgres.schema import MIGRATIONS
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.opening import open_postgres
+from lowwater.stores.postgres import connections
+from lowwater.stores.postgres.connections import MIGRATIONS
+from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.shared import as_it_is
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, said, texts
 
@@ -61,7 +61,7 @@ def test_both_schemes_lead_to_a_postgres_store(postgres_address):
 def test_without_the_driver_it_is_said_what_to_install():
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from lowwater.store.postgres.opening import open_postgres\n"
+        "from lowwater.stores.opening import open_postgres\n"
         "from lowwater.errors import BadSetting\n"
         "try: open_postgres('postgresql://h/d', conceal=str)\n"
         "except BadSetting as error: print(error)"
@@ -166,7 +166,7 @@ def test_older_tables_become_newer_ones_and_keep_what_they_have(postgres_address
     older = PostgresStore(postgres_address)
     version = add(older, "s", 0, said("x"))
     with monkeypatch.context() as later:
-        later.setattr(schema, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE more (x integer)",)))
+        later.setattr(connections, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE more (x integer)",)))
         newer = PostgresStore(postgres_address)
         version = add(newer, "s", version, said("y"))
         newer.close()
@@ -183,7 +183,7 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(postgres_address, monk
     before = tables(postgres_address)
     with monkeypatch.context() as later:
         steps = ("CREATE TABLE more (x integer)", "CREATE TABLE messages (x integer)")
-        later.setattr(schema, "MIGRATIONS", (*MIGRATIONS, steps))
+        later.setattr(connections, "MIGRATIONS", (*MIGRATIONS, steps))
         with pytest.raises(UnusableStore, match="another program's tables"):
             PostgresStore(postgres_address)
     assert tables(postgres_address) == before

@@ -3,7 +3,7 @@ import random
 import psycopg
 import pytest
 
-from lowwater.store.postgres.store import PostgresStore
+from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, said
 from tests.store.surviving import shared_by_processes, spin, start, survives_kills

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from lowwater.core.events import TurnRecord
 from lowwater.core.stored import Append
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract.samples import compaction, skip, turn
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from lowwater.errors import BadSetting
 from lowwater.session.factories import file_at
-from lowwater.store.opening import open_store
-from lowwater.store.sqlite.catching_up import AT_ONCE
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.opening import open_store
+from lowwater.stores.sqlite.queries import AT_ONCE
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 
 FRAME = 4_096 + 24

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
-from lowwater.store.sqlite.catching_up import AT_ONCE
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.queries import AT_ONCE
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, turn
 from lowwater.testing.strategies import ledger_entries

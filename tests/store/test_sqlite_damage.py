@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.core.stored import Append
 from lowwater.errors import DamagedStore, StaleLedger
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, turn
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lowwater.store.sqlite.deleting import TOGETHER
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.queries import TOGETHER
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 
 

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from lowwater.errors import BadSetting, DamagedStore, NewerSchema, UnusableStore
-from lowwater.store.memory import MemoryStore
-from lowwater.store.opening import open_store
-from lowwater.store.sqlite.connections import refuse_old
-from lowwater.store.sqlite.schema import MIGRATIONS
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.memory import MemoryStore
+from lowwater.stores.opening import open_store
+from lowwater.stores.sqlite.connections import MIGRATIONS, refuse_old
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 
 APPEND_UNTIL_REFUSED = """
 import os, resource, sys
 from pathlib import Path
 from lowwater.errors import UnusableStore
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 path, limit, user = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if user:
@@ -218,7 +217,7 @@ def test_a_full_disk_gives_one_sentence_and_keeps_what_was_committed(tmp_path):
 FORKED = """
 import os, sys
 from pathlib import Path
-from lowwater.store.sqlite.connections import Connections
+from lowwater.stores.sqlite.connections import Connections
 connections = Connections(Path(sys.argv[1]))
 with connections.reading() as parents:
     pass

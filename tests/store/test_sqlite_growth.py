@@ -3,7 +3,7 @@ from pathlib import Path
 
 from lowwater.core.entries import Appended, Opened
 from lowwater.core.stored import Append
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 from lowwater.testing.store_contract.samples import compaction, summarized
 

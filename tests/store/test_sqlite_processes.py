@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowwater.core.entries import Checkpointed
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add
 from tests.store.surviving import shared_by_processes, spin, start, survives_kills
 

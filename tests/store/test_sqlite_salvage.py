@@ -15,8 +15,8 @@ from lowwater.core.entries import Appended, Opened
 from lowwater.core.messages import Message
 from lowwater.core.stored import About, Append, Trail
 from lowwater.errors import BadInput, DamagedStore, UnusableStore
-from lowwater.store.sqlite.salvaging import TOMBSTONE, SalvagedSession, examine, salvage
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.salvage import TOMBSTONE, SalvagedSession, examine, salvage
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, summarized, turn
 from tests.cli.kept_sessions import sessions, told
@@ -205,7 +205,7 @@ def test_a_session_with_a_damaged_message_goes_on_after_the_salvage(tmp_path: Pa
 LEAVES = """
 import sys, os
 from pathlib import Path
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 store = SqliteStore(Path(sys.argv[1]))
 version = 0

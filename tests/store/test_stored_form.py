@@ -16,7 +16,7 @@ from lowwater.core.events import TurnRecord
 from lowwater.core.stored import Append
 from lowwater.core.stored_form import FORM, all_stored, names_in, stored_as, stored_names
 from lowwater.errors import NewerSchema, UnknownForm
-from lowwater.store.sealing import seal, unseal
+from lowwater.stores.packing import seal, unseal
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.store_contract import said
 from tests.store.stored_list import PLACE, stored_classes, stored_list

@@ -9,8 +9,8 @@ from lowwater import Lowwater
 from lowwater.core.stored import About
 from lowwater.session.session import Session
 from lowwater.session.turn_input import Brought
-from lowwater.store.memory import MemoryStore
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.memory import MemoryStore
+from lowwater.stores.sqlite.store import SqliteStore
 
 MODEL = "claude-opus-4-5"
 

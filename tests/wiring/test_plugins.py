@@ -17,7 +17,7 @@ from lowwater.gateway.options import Options
 from lowwater.session import plugins
 from lowwater.session.factories import installed_writer
 from lowwater.settings import CompressionSettings
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
 from tests.wiring.installing import PATH, add_example, add_package, look_again, put_on_path, take_off_path
 

@@ -23,11 +23,11 @@ from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
 from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
 from lowwater.settings import Settings
-from lowwater.store import opening
-from lowwater.store.indexing import Conceal, as_it_is
-from lowwater.store.sqlite.address import SQLITE, sqlite_address
-from lowwater.store.sqlite.salvaging import Examined, SalvagedSession, examine, salvage
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores import opening
+from lowwater.stores.shared import Conceal, as_it_is
+from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
+from lowwater.stores.sqlite.salvage import Examined, SalvagedSession, examine, salvage
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.summarizers.model import ModelSummarizer
 
 

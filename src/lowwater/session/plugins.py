@@ -16,7 +16,7 @@ from lowwater.core.policies.registry import POLICIES, Policy, policy_named
 from lowwater.errors import BadSetting, LowwaterError
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer
 from lowwater.settings.fitting import did_you_mean, shown
-from lowwater.store.indexing import Conceal
+from lowwater.stores.shared import Conceal
 
 Kind = Literal["policy", "mechanism", "store", "summarizer"]
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
 from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
 from lowwater.errors import BadSetting, UnusableStore
-from lowwater.store.indexing import Conceal
+from lowwater.stores.shared import Conceal
 from lowwater_plugins_example.journal import Added, Copied, Drawn, Journal, Left, encoded
 from lowwater_plugins_example.replaying import replay, without
 

@@ -14,7 +14,7 @@ from lowwater.session.library import Lowwater
 from lowwater.session.plugins import policy_names
 from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.store.sqlite.address import SQLITE
+from lowwater.stores.sqlite.connections import SQLITE
 from lowwater.summarizers.model import ModelSummarizer
 
 FILE = "lowwater.db"

@@ -1,8 +1,4 @@
-"""Entries, records and events as bytes and back, without loss; messages apart from them, each known by a digest of all its bytes.
-
-`Message.digest` says that two messages mean the same. The key here says that they are the same to the last byte of their wire
-form, because a message has to leave as it came.
-"""
+"""Entries, records and events as bytes and back, without loss; messages apart from them, each known by a digest."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -280,3 +276,19 @@ def _encoded(value: object) -> bytes:
         return _encoder.encode(value)
     except UnicodeEncodeError as error:
         raise BadInput(f"text with half a character cannot be stored: {error.reason}") from None
+
+
+class Broken(Exception):
+    """The bytes are not what was written; never leaves the store."""
+
+
+def seal(body: bytes) -> bytes:
+    """Return the bytes behind their digest."""
+    return digest(body) + body
+
+
+def unseal(sealed: object) -> bytes:
+    """Return the bytes that were sealed, or raise Broken."""
+    if isinstance(sealed, bytes) and digest(sealed[KEY_BYTES:]) == sealed[:KEY_BYTES]:
+        return sealed[KEY_BYTES:]
+    raise Broken("it is not what was written")

@@ -1,22 +1,27 @@
-"""From stored rows back to entries and records, whatever database they lie in; what is damaged is named."""
+"""What the databases have in common: columns for people, words for the index, rows back to entries."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import cast
+from unicodedata import normalize
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lowwater.core.entries import Compacted, Entry, Stand
-from lowwater.core.events import Event, TurnRecord
+from lowwater.core.entries import Compacted, Entry, ModelChanged, Opened, Stand
+from lowwater.core.events import Compaction, Event, Skip, TurnRecord
 from lowwater.core.ledger import Numbered
-from lowwater.core.messages import Message
-from lowwater.core.stored import Landmark, LandmarkKind
+from lowwater.core.messages import Message, texts_of
+from lowwater.core.stored import Append, Landmark, LandmarkKind
 from lowwater.errors import DamagedStore, UnknownForm
-from lowwater.store.packing import (
+from lowwater.stores.packing import (
     Base,
+    Broken,
     CompactedSince,
+    Content,
     digest,
     joined_stands,
     keys_in,
@@ -25,10 +30,167 @@ from lowwater.store.packing import (
     unpack_kept,
     unpack_message,
     unpack_record,
+    unseal,
 )
-from lowwater.store.sealing import Broken, unseal
 
 _log = logging.getLogger("lowwater")
+
+
+class UnwritableAccounts(Exception):
+    """The tables of records and events cannot be written; never leaves the store."""
+
+
+class AccountsApart:
+    """Writes appends, without their record and events where these alone make it fail; the log says so once."""
+
+    def __init__(self, place: object) -> None:
+        self._place = place
+        self._told = False
+
+    def written(self, new: Append, write: Callable[[Append], int]) -> int:
+        """Return the version that `write` gave to what is new, or to as much of it as can be written."""
+        try:
+            return write(new)
+        except UnwritableAccounts as error:
+            said = str(error)
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "the store %s cannot record what its sessions do and cost (%s): everything else is kept; restore a copy with all "
+                "of its tables, or choose another place",
+                self._place,
+                said,
+            )
+        return write(replace(new, record=None, events=()))
+
+
+Value = int | float | str | None
+
+TURN_COLUMNS = (
+    *("at", "model", "uncached", "cache_read", "cache_write", "cache_write_long", "output"),
+    *("cost", "untouched", "removed", "decision"),
+)
+EVENT_COLUMNS = (
+    *("at", "kind", "reason", "model", "mode", "mechanisms", "number", "tokens_before", "tokens_after"),
+    *("reclaimed", "ratio", "items_before", "items_after", "first_changed", "disturbed", "summary_tokens"),
+    *("summarizer", "score", "seconds", "cost", "price", "saves", "payback", "rejected"),
+)
+
+
+def turn_values(record: TurnRecord) -> tuple[Value, ...]:
+    """Return a record's columns; the usage is all NULL where the provider reported none."""
+    used = record.usage
+    usage: tuple[Value, ...] = (
+        (None,) * 5
+        if used is None
+        else (used.uncached, used.cache_read, used.cache_write, used.cache_write_long, used.output)
+    )
+    rest = (record.cost, record.untouched, record.removed, record.decision)
+    return (record.at, record.model, *usage, *rest)
+
+
+def event_values(event: Event) -> tuple[Value, ...]:
+    """Return an event's columns; of a skip, the prompt that was left as it is stands before and after."""
+    match event:
+        case Compaction():
+            return (
+                *(event.at, "compaction", event.because.code, event.model, event.mode),
+                *(",".join(event.mechanisms), event.number, event.before, event.after),
+                *(event.reclaimed, event.ratio, event.items_before, event.items_after),
+                *(event.first_changed, event.disturbed, event.summary_tokens, event.summarizer),
+                *(event.score, event.seconds, event.cost, event.price, event.saves, event.payback),
+                len(event.rejected),
+            )
+        case Skip():
+            told: dict[str, Value] = {
+                "at": event.at,
+                "kind": "skip",
+                "reason": event.because.code,
+                "tokens_before": event.prompt,
+                "tokens_after": event.prompt,
+                "reclaimed": 0,
+                "rejected": len(event.rejected),
+            }
+            return tuple(told.get(column) for column in EVENT_COLUMNS)
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """Figures to add up; times and model are None where the append says nothing of them."""
+
+    entries: int
+    messages: int
+    tokens: int
+    turns: int
+    compactions: int
+    model: str | None
+    first: float | None
+    """The earliest time of anything in it."""
+    last: float | None
+
+
+def growth_of(new: Append, contents: Sequence[Content]) -> Growth:
+    """Return what an append adds, of which `contents` are all messages."""
+    records = () if new.record is None else (new.record,)
+    times = [happened.at for happened in (*new.entries, *new.events, *records)]
+    models = [entry.model for entry in new.entries if isinstance(entry, Opened | ModelChanged)]
+    return Growth(
+        entries=len(new.entries),
+        messages=len(contents),
+        tokens=sum(content.tokens for content in contents),
+        turns=len(records),
+        compactions=sum(isinstance(entry, Compacted) for entry in new.entries),
+        model=models[-1] if models else None,
+        first=min(times, default=None),
+        last=max(times, default=None),
+    )
+
+
+Conceal = Callable[[str], str]
+"""Takes secrets out of a text before its words are indexed."""
+
+MOST_WORDS = 200
+"""How many different words of a search are looked for; whoever pastes a whole log means its beginning too."""
+
+_UNSPACED = re.compile(
+    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
+)
+_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
+_TERM = re.compile(r"[^\W_]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
+
+def as_it_is(text: str) -> str:
+    """Return the text: nothing is concealed."""
+    return text
+
+
+def spaced(text: str) -> str:
+    """Return the text with each Chinese, Japanese and Korean character a word, for these are written without spaces.
+
+    A query has to be spaced likewise: the characters of a word, next to each other, find it.
+    """
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", normalize("NFC", text))
+
+
+def words_of(message: Message, conceal: Conceal = as_it_is) -> str:
+    """Return all text of a message that may be found, ready for the index."""
+    return spaced(conceal("\n".join(texts_of(message))))
+
+
+def phrases_in(words: str) -> list[str]:
+    """Return the different words of a search, each as the terms that have to follow each other, with a space between.
+
+    Terms are letters and digits only: what stands between them has no meaning to an index, nor can it have one to a query.
+    """
+    phrases = (" ".join(_TERM.findall(spaced(word))) for word in _BETWEEN_WORDS.split(words))
+    return list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_WORDS]
+
+
+def folded_terms(text: str) -> list[str]:
+    """Return the terms of a spaced text with case and accents taken away, as SQLite's index compares them."""
+    plain = text if text.isascii() else normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
+    return _TERM.findall(plain.lower())
+
 
 AT_ONCE = 500
 """Messages asked for in one query; SQLite takes at least 999 values."""

@@ -5,15 +5,10 @@ from collections.abc import Sequence
 from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
 from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
-from lowwater.store.accounts_apart import AccountsApart
-from lowwater.store.indexing import Conceal, as_it_is
-from lowwater.store.postgres import listing, reading, trails
-from lowwater.store.postgres.address import Address
-from lowwater.store.postgres.connections import Connections
-from lowwater.store.postgres.copying import copy
-from lowwater.store.postgres.deleting import delete
-from lowwater.store.postgres.searching import search
-from lowwater.store.postgres.writing import append, ready
+from lowwater.stores.postgres import queries
+from lowwater.stores.postgres.connections import Address, Connections
+from lowwater.stores.postgres.queries import append, copy, delete, ready, search
+from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
 
 
 class PostgresStore:
@@ -41,22 +36,22 @@ class PostgresStore:
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""
-        return self._connections.reading(lambda connection: reading.read(connection, session, since, until))
+        return self._connections.reading(lambda connection: queries.read(connection, session, since, until))
 
     def outline(self, session: str, /) -> Outline:
         """Return the session without its entries."""
-        return self._connections.reading(lambda connection: reading.outline(connection, session))
+        return self._connections.reading(lambda connection: queries.outline(connection, session))
 
     def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
         """Return the entries at these positions."""
         return self._connections.reading(
-            lambda connection: reading.entries(connection, session, first, end, version)
+            lambda connection: queries.entries(connection, session, first, end, version)
         )
 
     def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
         """Return the messages with these numbers."""
         return self._connections.reading(
-            lambda connection: reading.messages(connection, session, first, end, version)
+            lambda connection: queries.messages(connection, session, first, end, version)
         )
 
     def copy(self, session: str, to: str, about: About, /) -> int:
@@ -72,11 +67,11 @@ class PostgresStore:
 
     def sessions(self) -> list[Listed]:
         """Return all sessions, the one changed last first."""
-        return self._connections.reading(listing.sessions)
+        return self._connections.reading(queries.sessions)
 
     def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
         """Return what these sessions, or all, did and cost."""
-        return self._connections.reading(lambda connection: listing.accounts(connection, sessions))
+        return self._connections.reading(lambda connection: queries.accounts(connection, sessions))
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best."""
@@ -84,15 +79,15 @@ class PostgresStore:
 
     def leave(self, trail: Trail, /) -> None:
         """Note what a session was seen with."""
-        self._connections.writing(lambda connection: trails.leave(connection, trail))
+        self._connections.writing(lambda connection: queries.leave(connection, trail))
 
     def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
         """Return the sessions that were seen with one of these keys."""
-        return self._connections.reading(lambda connection: trails.follow(connection, tenant, keys))
+        return self._connections.reading(lambda connection: queries.follow(connection, tenant, keys))
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the tables were made."""
-        return self._connections.reading(trails.secret)
+        return self._connections.reading(queries.secret)
 
     def close(self) -> None:
         """Close the connections."""

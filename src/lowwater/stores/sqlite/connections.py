@@ -1,16 +1,4 @@
-"""Connections to one SQLite file: opened when needed, used by one thread at a time, never carried into a forked process.
-
-**The log belongs to the file.** SQLite commits into a second file, `PATH-wal`, and moves that into the first from time to time; it
-takes a missing log for an empty one. So a file that was copied or moved without its log opens without its newest commits, and
-nobody is told. To notice it, the file itself says whether there may be commits in the log (`counters.in_log`):
-
-- The first append after a clean end sets it, and has the log moved into the file before it returns.
-- Whoever closes the store clears it. SQLite moves its log in order, so that a file that says 0 has everything before that.
-- A file that says 1 and has no log beside it is refused with a sentence. A process that was killed leaves its log behind, and
-  whoever comes next reads it as ever.
-
-An append makes sure, too, that the file is still the one that was opened: what is written to a deleted file is gone.
-"""
+"""Connections to one SQLite file, its tables, and what SQLite's errors mean."""
 
 import os
 import sqlite3
@@ -19,11 +7,193 @@ import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Literal, get_args
 
-from lowwater.errors import BadInput, LowwaterError, UnusableStore
-from lowwater.store.sqlite.address import Sync
-from lowwater.store.sqlite.failures import translated
-from lowwater.store.sqlite.schema import migrate, refuse_newer
+from msgspec import Struct
+
+from lowwater.errors import BadInput, BadSetting, DamagedStore, LowwaterError, NewerSchema, UnusableStore
+
+SQLITE = "sqlite:///"
+_SYNC = "?sync="
+
+Sync = Literal["full", "normal"]
+"""What a commit outlives: with `full` a loss of power, with `normal` the process, however it ends.
+
+With `normal` a loss of power may take back the last commits, newest first; the file stays whole in either case.
+"""
+
+
+class SqliteAddress(Struct, frozen=True, kw_only=True):
+    """A file, and how sure its commits are."""
+
+    path: Path
+    sync: Sync = "full"
+
+
+def sqlite_address(address: str) -> SqliteAddress | None:
+    """Return what `sqlite:///PATH` or `sqlite:///PATH?sync=normal` names, None if it is no such address, or raise BadSetting."""
+    if not address.startswith(SQLITE) or address == SQLITE:
+        return None
+    path, asked, sync = address.removeprefix(SQLITE).rpartition(_SYNC)
+    if not asked:
+        return SqliteAddress(path=Path(sync).expanduser())
+    for known in get_args(Sync):
+        if sync == known and path:
+            return SqliteAddress(path=Path(path).expanduser(), sync=known)
+    raise BadSetting(
+        f"a store cannot be at {address!r}: write sqlite:///PATH, with ?sync=full or ?sync=normal behind it if you like"
+    )
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "make room on the disk or choose another place",
+    sqlite3.SQLITE_IOERR: "check the disk, or choose another place",
+    sqlite3.SQLITE_READONLY: "give the right to write the file and its folder, or choose another place",
+    sqlite3.SQLITE_CANTOPEN: "give the right to write the file and its folder, or choose another place",
+    sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
+}
+_MISSING = ("no such table", "no such column")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def translated(path: object) -> Iterator[None]:
+    """Turn what the disk does to SQLite into UnusableStore and DamagedStore; a mistake of ours stays what it is."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGED:
+            said = (
+                f"the store {path} is damaged ({error}): restore a backup, or get out what is whole with "
+                f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
+            )
+            raise DamagedStore(said) from error
+        if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
+            said = f"the store {path} cannot be used ({error}): restore a copy with all of its tables, or choose another place"
+            raise UnusableStore(said) from error
+        if code not in _ADVICE:
+            raise
+        raise UnusableStore(f"the store {path} cannot be used ({error}): {_ADVICE[code]}") from error
+    except UnicodeEncodeError as error:
+        raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
+    except OSError as error:
+        said = f"the store {path} cannot be opened ({error.strerror}): {_ADVICE[sqlite3.SQLITE_CANTOPEN]}"
+        raise UnusableStore(said) from error
+
+
+APPLICATION = 0x4C57_5452
+"""Tells the file from other programs' databases; the letters LWTR."""
+
+_FIRST = (
+    """CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
+        entries INTEGER NOT NULL DEFAULT 0, messages INTEGER NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0,
+        turns INTEGER NOT NULL DEFAULT 0, compactions INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
+        opened_at REAL, changed_at REAL, title TEXT NOT NULL, source TEXT NOT NULL, parent TEXT NOT NULL,
+        ended_at REAL, ended_because TEXT NOT NULL)""",
+    # Rewritten seldom: beside the figures above, which change with every append, it would be rewritten with them.
+    "CREATE TABLE carried (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    # One row. What of the contents is not in the index has a higher id than `indexed`; versions are the appends' own by now.
+    "CREATE TABLE counters (version INTEGER NOT NULL, indexed INTEGER NOT NULL)",
+    "INSERT INTO counters (version, indexed) VALUES (0, 0)",
+    """CREATE TABLE appends (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, entries INTEGER NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    """CREATE TABLE entries (
+        session INTEGER NOT NULL, position INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, messages INTEGER NOT NULL, tokens INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, position)) WITHOUT ROWID""",
+    """CREATE INDEX landmarks ON entries (session, position, kind, at, messages, tokens)
+        WHERE kind <> 'appended'""",
+    "CREATE TABLE contents (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
+    """CREATE TABLE messages (
+        session INTEGER NOT NULL, number INTEGER NOT NULL, content INTEGER NOT NULL, tokens INTEGER NOT NULL,
+        PRIMARY KEY (session, number)) WITHOUT ROWID""",
+    "CREATE INDEX messages_by_content ON messages (content)",
+    """CREATE TABLE turns (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, model TEXT NOT NULL,
+        uncached INTEGER, cache_read INTEGER, cache_write INTEGER, cache_write_long INTEGER, output INTEGER,
+        cost INTEGER, untouched INTEGER, removed INTEGER NOT NULL, decision TEXT NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    """CREATE TABLE compaction_events (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, reason TEXT NOT NULL, model TEXT, mode TEXT, mechanisms TEXT, number INTEGER,
+        tokens_before INTEGER NOT NULL, tokens_after INTEGER NOT NULL, reclaimed INTEGER NOT NULL, ratio REAL,
+        items_before INTEGER, items_after INTEGER, first_changed INTEGER, disturbed INTEGER, summary_tokens INTEGER,
+        summarizer TEXT, score REAL, seconds REAL, cost INTEGER, price INTEGER, saves INTEGER, payback REAL,
+        rejected INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, ordinal)) WITHOUT ROWID""",
+    # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
+    "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
+    f"PRAGMA application_id = {APPLICATION}",
+)
+
+_TRAILS = (
+    # The lists that clients of a gateway keep, as digests; `newest` are those that a session was last seen with.
+    """CREATE TABLE trails (
+        tenant TEXT NOT NULL, key BLOB NOT NULL, session INTEGER NOT NULL, hint TEXT NOT NULL, newest INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key, session)) WITHOUT ROWID""",
+    "CREATE INDEX trails_by_session ON trails (session, newest)",
+    "CREATE TABLE secret (body BLOB NOT NULL)",
+    "INSERT INTO secret (body) VALUES (randomblob(32))",
+)
+
+_VERSIONS = (
+    # SQLite gives an append the number after the highest one. A counter beside it would be one more page of every commit.
+    "ALTER TABLE appends RENAME TO old_appends",
+    "CREATE TABLE appends (version INTEGER PRIMARY KEY, session INTEGER NOT NULL, entries INTEGER NOT NULL)",
+    "INSERT INTO appends (version, session, entries) SELECT version, session, entries FROM old_appends ORDER BY version",
+    # A version that was given once is not given again, even when all that had it is gone.
+    "INSERT OR IGNORE INTO appends (version, session, entries) SELECT version, 0, 0 FROM counters WHERE version > 0",
+    "DROP TABLE old_appends",
+    "ALTER TABLE counters DROP COLUMN version",
+)
+
+_IN_LOG = (
+    # Whether commits may be in the write-ahead log only: see `sqlite.connections`. Besides, a compaction may be told by what it
+    # changed since the one before, which no older Lowwater can read.
+    "ALTER TABLE counters ADD COLUMN in_log INTEGER NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG)
+"""What leads from each schema to the next; the number of the schema is how many were carried out."""
+
+
+def migrate(connection: sqlite3.Connection, path: object) -> None:
+    """Bring the file up to this version's schema, or raise NewerSchema or UnusableStore and leave it as it is."""
+    if _schema(connection, path) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        for number in range(_schema(connection, path), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
+    """Raise NewerSchema if another process has brought the file beyond this version since it was opened."""
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    if schema > len(MIGRATIONS):
+        raise NewerSchema(
+            f"the store {path} has schema {schema} and this Lowwater knows {len(MIGRATIONS)}: use a newer Lowwater"
+        )
+
+
+def _schema(connection: sqlite3.Connection, path: object) -> int:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and application != APPLICATION:
+        raise UnusableStore(f"the store {path} is another program's database: choose another file")
+    refuse_newer(connection, path)
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(schema)
+
 
 OLDEST = (3, 35, 0)
 """The first SQLite that answers a write with what it wrote."""

@@ -6,17 +6,11 @@ from pathlib import Path
 from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
 from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
-from lowwater.store.accounts_apart import AccountsApart
-from lowwater.store.indexing import Conceal, as_it_is
-from lowwater.store.packing import pack
-from lowwater.store.sqlite import accounting, reading, trails
-from lowwater.store.sqlite.address import Sync
-from lowwater.store.sqlite.catching_up import catch_up, waiting
-from lowwater.store.sqlite.connections import Connections
-from lowwater.store.sqlite.copying import copy
-from lowwater.store.sqlite.deleting import TOGETHER, delete
-from lowwater.store.sqlite.searching import search
-from lowwater.store.sqlite.writing import append
+from lowwater.stores.packing import pack
+from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
+from lowwater.stores.sqlite import queries
+from lowwater.stores.sqlite.connections import Connections, Sync
+from lowwater.stores.sqlite.queries import TOGETHER, append, catch_up, copy, delete, search, waiting
 
 
 class SqliteStore:
@@ -40,22 +34,22 @@ class SqliteStore:
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""
         with self._connections.reading() as connection:
-            return reading.read(connection, session, since, until)
+            return queries.read(connection, session, since, until)
 
     def outline(self, session: str, /) -> Outline:
         """Return the session without its entries."""
         with self._connections.reading() as connection:
-            return reading.outline(connection, session)
+            return queries.outline(connection, session)
 
     def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
         """Return the entries at these positions."""
         with self._connections.reading() as connection:
-            return reading.entries(connection, session, first, end, version)
+            return queries.entries(connection, session, first, end, version)
 
     def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
         """Return the messages with these numbers."""
         with self._connections.reading() as connection:
-            return reading.messages(connection, session, first, end, version)
+            return queries.messages(connection, session, first, end, version)
 
     def copy(self, session: str, to: str, about: About, /) -> int:
         """Begin another session with the ledger of this one."""
@@ -76,12 +70,12 @@ class SqliteStore:
     def sessions(self) -> list[Listed]:
         """Return all sessions, the one changed last first."""
         with self._connections.reading() as connection:
-            return accounting.sessions(connection)
+            return queries.sessions(connection)
 
     def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
         """Return what these sessions, or all, did and cost."""
         with self._connections.reading() as connection:
-            return accounting.accounts(connection, sessions)
+            return queries.accounts(connection, sessions)
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best, of all that were there when it was called."""
@@ -96,17 +90,17 @@ class SqliteStore:
     def leave(self, trail: Trail, /) -> None:
         """Note what a session was seen with."""
         with self._connections.writing() as connection:
-            trails.leave(connection, trail)
+            queries.leave(connection, trail)
 
     def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
         """Return the sessions that were seen with one of these keys."""
         with self._connections.reading() as connection:
-            return trails.follow(connection, tenant, keys)
+            return queries.follow(connection, tenant, keys)
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the file was made."""
         with self._connections.reading() as connection:
-            return trails.secret(connection)
+            return queries.secret(connection)
 
     def backup(self, to: Path) -> None:
         """Write a copy of the whole store into a file that does not exist yet, or raise BadInput; others may go on writing."""
@@ -115,7 +109,7 @@ class SqliteStore:
     def adopt(self, secret: bytes, left: Sequence[tuple[str, tuple[object, ...]]]) -> None:
         """Take over what the gateway knows sessions by from another file: its secret, and rows of trails by session."""
         with self._connections.writing() as connection:
-            trails.adopt(connection, secret, left)
+            queries.adopt(connection, secret, left)
 
     def close(self) -> None:
         """Close the file."""

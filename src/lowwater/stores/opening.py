@@ -5,13 +5,23 @@ from collections.abc import Sequence
 from lowwater.core.secrets.redaction import conceal as conceal_secrets
 from lowwater.errors import BadSetting
 from lowwater.protocols import Store
-from lowwater.store.indexing import Conceal
-from lowwater.store.memory import MemoryStore
-from lowwater.store.postgres.opening import SCHEMES, open_postgres
-from lowwater.store.sqlite.address import SQLITE, sqlite_address
-from lowwater.store.sqlite.store import SqliteStore
+from lowwater.stores.memory import MemoryStore
+from lowwater.stores.shared import Conceal
+from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
+from lowwater.stores.sqlite.store import SqliteStore
 
-__all__ = ["SQLITE", "is_own", "open_store"]
+SCHEMES = ("postgresql://", "postgres://")
+"""How an address of such a store begins."""
+
+
+def open_postgres(address: str, *, conceal: Conceal) -> Store:
+    """Return the store at `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, or raise BadSetting."""
+    try:
+        from lowwater.stores.postgres.store import PostgresStore  # noqa: PLC0415 - the driver is an extra
+    except ImportError:
+        raise BadSetting("a PostgreSQL store needs its driver: pip install 'lowwater[postgres]'") from None
+    return PostgresStore(address, conceal=conceal)
+
 
 _OWN = ("memory:", "sqlite:", *SCHEMES)
 

@@ -1,0 +1,375 @@
+"""The store that forgets with its process: `memory:`."""
+
+import secrets
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from math import log
+from threading import Lock
+
+from msgspec.structs import replace
+
+from lowwater.core.entries import Appended, Entry, ModelChanged, Opened
+from lowwater.core.events import Event, TurnRecord
+from lowwater.core.ledger import Numbered
+from lowwater.core.stored import (
+    About,
+    Account,
+    Append,
+    Followed,
+    Hit,
+    Landmark,
+    Listed,
+    Outline,
+    Stored,
+    Trail,
+)
+from lowwater.errors import BadInput, StaleLedger, UnusableStore
+from lowwater.stores.packing import kind_of, messages_in
+from lowwater.stores.shared import Conceal, as_it_is, folded_terms, landmark, phrases_in, words_of
+
+_SATURATES, _BY_LENGTH = 1.2, 0.75
+
+
+def rank(phrases: Sequence[Sequence[str]], texts: Sequence[Sequence[str]]) -> dict[int, float]:
+    """Return the score of each text that has one of the phrases, by its index; texts and phrases are terms in order.
+
+    Rare phrases count most, repetition ever less, and a long text does not win by its length.
+    """
+    found = {index: hits for index, text in enumerate(texts) if (hits := _occurrences(phrases, text))}
+    in_texts = Counter(phrase for hits in found.values() for phrase in hits)
+    usual = sum(map(len, texts)) / len(texts) if texts else 0.0
+    weights = {
+        phrase: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for phrase, count in in_texts.items()
+    }
+    return {
+        index: sum(
+            weights[phrase] * _saturated(times, len(texts[index]) / usual) for phrase, times in hits.items()
+        )
+        for index, hits in found.items()
+    }
+
+
+def _saturated(times: int, length: float) -> float:
+    return times * (_SATURATES + 1) / (times + _SATURATES * (1 - _BY_LENGTH + _BY_LENGTH * length))
+
+
+def _occurrences(phrases: Sequence[Sequence[str]], text: Sequence[str]) -> dict[int, int]:
+    """Return how often each phrase is in the text, by the phrase's index; one that is not in it is left out."""
+    there = set(text)
+    counts = {
+        index: _count(phrase, text)
+        for index, phrase in enumerate(phrases)
+        if phrase and there.issuperset(phrase)
+    }
+    return {index: count for index, count in counts.items() if count}
+
+
+def _count(phrase: Sequence[str], text: Sequence[str]) -> int:
+    first, length = phrase[0], len(phrase)
+    if length == 1:
+        return text.count(first)
+    wanted = list(phrase)
+    return sum(term == first and list(text[at : at + length]) == wanted for at, term in enumerate(text))
+
+
+class RememberedTrails:
+    """All trails of one store; not safe to use from several threads at once."""
+
+    def __init__(self) -> None:
+        self.secret = secrets.token_bytes(32)
+        self._known: dict[tuple[str, bytes], dict[str, Followed]] = {}
+        self._of: dict[str, list[tuple[str, bytes]]] = {}
+
+    def leave(self, trail: Trail) -> None:
+        """Note what a session was seen with."""
+        places = self._of.setdefault(trail.session, [])
+        for place in places:
+            self._known[place][trail.session] = replace(self._known[place][trail.session], newest=False)
+        for key in trail.keys:
+            place = (trail.tenant, key)
+            if place not in places:
+                places.append(place)
+            self._known.setdefault(place, {})[trail.session] = Followed(
+                key=key, session=trail.session, hint=trail.hint, newest=True
+            )
+
+    def follow(self, tenant: str, keys: Sequence[bytes]) -> list[Followed]:
+        """Return the sessions that were seen with one of these keys."""
+        return [followed for key in keys for followed in self._known.get((tenant, key), {}).values()]
+
+    def forget(self, session: str) -> None:
+        """Lose every trail of a session."""
+        for place in self._of.pop(session, ()):
+            del self._known[place][session]
+            if not self._known[place]:
+                del self._known[place]
+
+
+class Remembered:
+    """A session's entries, what they add up to, and what it has besides."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.messages: list[Numbered] = []
+        self._versions: list[int] = []
+        self._lengths: list[int] = []
+        """How many entries there were at each version."""
+        self._landmarks: list[Landmark] = []
+        self._records: list[TurnRecord] = []
+        self._events: list[Event] = []
+        self._turns_before: list[int] = []
+        """For each event how many records there were."""
+        self._times: list[float] = []
+        """The first and the last time of anything in it."""
+        self._tokens = 0
+        self._model = ""
+        self._carried = b""
+        self._about = About()
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self._versions[-1] if self._versions else 0
+
+    def had(self, version: int) -> bool:
+        """Whether this was once its newest version."""
+        index = bisect_right(self._versions, version)
+        return index > 0 and self._versions[index - 1] == version
+
+    def add(self, version: int, new: Append) -> None:
+        """Take in one append, or raise IllegalEntry and stay as it is."""
+        brought = [messages_in(entry) for entry in new.entries]
+        for entry, messages in zip(new.entries, brought, strict=True):
+            self._take(entry, messages)
+        self._turns_before += [len(self._records)] * len(new.events)
+        self._records += [new.record] if new.record is not None else []
+        self._events += new.events
+        happened = [*new.entries, *new.events, *([new.record] if new.record is not None else [])]
+        self._span([one.at for one in happened])
+        self._carried = self._carried if new.carried is None else new.carried
+        self._about = self._about if new.about is None else new.about
+        self._versions.append(version)
+        self._lengths.append(len(self.entries))
+
+    def copied(self, version: int, about: About) -> "Remembered":
+        """Return a session of its own with the same ledger, all of it at one version."""
+        other = Remembered()
+        other.entries, other.messages = copy(self.entries), copy(self.messages)
+        other._landmarks, other._tokens = copy(self._landmarks), self._tokens
+        other._versions, other._lengths = [version], [len(self.entries)]
+        other._model, other._carried, other._about = self._model, self._carried, about
+        other._span([entry.at for entry in self.entries])
+        return other
+
+    def read(self, since: int, until: int | None) -> Stored:
+        """Return what came after one version and not after the other."""
+        first, end = self._at(since), self._at(self.version if until is None else until)
+        return Stored(
+            version=self._versions[end - 1] if end else 0,
+            entries=tuple(self.entries[self._length(first) : self._length(end)]),
+            carried=self._carried,
+            about=self._about,
+        )
+
+    def outline(self) -> Outline:
+        """Return it without its entries."""
+        return Outline(
+            version=self.version,
+            entries=len(self.entries),
+            messages=len(self.messages),
+            tokens=self._tokens,
+            landmarks=tuple(self._landmarks),
+            carried=self._carried,
+            about=self._about,
+        )
+
+    def listed(self, name: str) -> Listed:
+        """Return it as a list shows it."""
+        return Listed(
+            name=name,
+            version=self.version,
+            entries=len(self.entries),
+            messages=len(self.messages),
+            turns=len(self._records),
+            compactions=sum(landmark.kind == "compacted" for landmark in self._landmarks),
+            model=self._model,
+            opened_at=self._times[0] if self._times else 0.0,
+            changed_at=self._times[-1] if self._times else 0.0,
+            about=self._about,
+        )
+
+    def account(self, name: str) -> Account:
+        """Return what it did and cost."""
+        return Account(
+            session=self.listed(name),
+            records=tuple(self._records),
+            events=tuple(self._events),
+            turns_before=tuple(self._turns_before),
+        )
+
+    def _take(self, entry: Entry, messages: list[Numbered]) -> None:
+        if not isinstance(entry, Appended):
+            before = (len(self.messages), self._tokens)
+            self._landmarks.append(landmark(len(self.entries), kind_of(entry), entry.at, *before))
+        if isinstance(entry, Opened | ModelChanged):
+            self._model = entry.model
+        self.entries.append(entry)
+        self.messages += messages
+        self._tokens += sum(message.tokens for message in messages)
+
+    def _span(self, times: list[float]) -> None:
+        together = self._times + times
+        self._times = [min(together), max(together)] if together else []
+
+    def _at(self, version: int) -> int:
+        """Return how many of its versions are not after this one."""
+        return bisect_right(self._versions, version)
+
+    def _length(self, versions: int) -> int:
+        return self._lengths[versions - 1] if versions else 0
+
+
+class MemoryStore:
+    """Keeps sessions in this process only."""
+
+    def __init__(self, *, conceal: Conceal = as_it_is) -> None:
+        self._conceal = conceal
+        self._lock = Lock()
+        self._sessions: dict[str, Remembered] = {}
+        self._trails = RememberedTrails()
+        self._newest = 0
+        self._is_closed = False
+
+    def append(self, session: str, expected: int, new: Append, /) -> int:
+        """Keep what is new, or raise StaleLedger."""
+        with self._open():
+            now = self._sessions.get(session)
+            found = now.version if now else 0
+            if found != expected:
+                raise StaleLedger(session, expected=expected, found=found)
+            if new == Append():
+                return found
+            now = now or Remembered()
+            now.add(self._newest + 1, new)
+            self._sessions[session] = now
+            self._newest += 1
+            return self._newest
+
+    def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
+        """Return what was appended after `since` and not after `until`."""
+        with self._seen(session, since) as now:
+            return now.read(since, until)
+
+    def outline(self, session: str, /) -> Outline:
+        """Return the session without its entries."""
+        with self._seen(session, 0) as now:
+            return now.outline()
+
+    def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
+        """Return the entries at these positions."""
+        with self._seen(session, version) as now:
+            return now.entries[max(first, 0) : max(end, 0)]
+
+    def messages(self, session: str, first: int, end: int, /, *, version: int) -> list[Numbered]:
+        """Return the messages with these numbers."""
+        with self._seen(session, version) as now:
+            return now.messages[max(first - 1, 0) : max(end - 1, 0)]
+
+    def copy(self, session: str, to: str, about: About, /) -> int:
+        """Begin another session with the ledger of this one."""
+        with self._open():
+            if to in self._sessions:
+                raise StaleLedger(to, expected=0, found=self._sessions[to].version)
+            if session not in self._sessions:
+                raise BadInput(f"there is no session {session!r} to copy")
+            self._newest += 1
+            self._sessions[to] = self._sessions[session].copied(self._newest, about)
+            return self._newest
+
+    def delete(self, session: str, /, *others: str) -> bool:
+        """Forget sessions; return whether there was one of them."""
+        with self._open():
+            return sum(self._forget(name) for name in (session, *others)) > 0
+
+    def _forget(self, session: str) -> bool:
+        self._trails.forget(session)
+        return self._sessions.pop(session, None) is not None
+
+    def sessions(self) -> list[Listed]:
+        """Return all sessions, the one changed last first."""
+        with self._open():
+            return [self._sessions[name].listed(name) for name in self._names()]
+
+    def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
+        """Return what these sessions, or all, did and cost."""
+        wanted = None if sessions is None else set(sessions)
+        with self._open():
+            return [
+                self._sessions[name].account(name)
+                for name in self._names()
+                if wanted is None or name in wanted
+            ]
+
+    def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
+        """Return the messages that match best."""
+        with self._open():
+            all_messages = [
+                (name, number, numbered)
+                for name in self._names()
+                for number, numbered in reversed(list(enumerate(self._sessions[name].messages, start=1)))
+            ]
+        texts = [folded_terms(words_of(numbered.message, self._conceal)) for *_, numbered in all_messages]
+        scores = rank([folded_terms(phrase) for phrase in phrases_in(words)], texts)
+        # Newest first already, and sorting leaves equals as they are.
+        best = sorted(scores, key=lambda index: -scores[index])
+        hits = (
+            Hit(session=name, number=number, tokens=numbered.tokens, score=scores[index])
+            for index in best
+            for name, number, numbered in [all_messages[index]]
+            if session is None or name == session
+        )
+        return [hit for hit, _ in zip(hits, range(limit), strict=False)]
+
+    def leave(self, trail: Trail, /) -> None:
+        """Note what a session was seen with."""
+        with self._open():
+            if trail.session in self._sessions:
+                self._trails.leave(trail)
+
+    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+        """Return the sessions that were seen with one of these keys."""
+        with self._open():
+            return self._trails.follow(tenant, keys)
+
+    def secret(self) -> bytes:
+        """Return the bytes that were drawn when the store was made."""
+        with self._open():
+            return self._trails.secret
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._is_closed = True
+            self._sessions.clear()
+
+    def _names(self) -> list[str]:
+        return sorted(self._sessions, key=lambda name: -self._sessions[name].version)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with self._lock:
+            if self._is_closed:
+                raise UnusableStore("the store was closed: open another")
+            yield
+
+    @contextmanager
+    def _seen(self, session: str, version: int) -> Iterator[Remembered]:
+        """Hand out a session that had this version, an empty one for 0, or raise StaleLedger."""
+        with self._open():
+            now = self._sessions.get(session, Remembered())
+            if version and not now.had(version):
+                raise StaleLedger(session, expected=version, found=now.version)
+            yield now
