@@ -4,7 +4,7 @@ import sys
 
 from bench import counting, economics, hermes, policies, recall, store, summary
 from bench.ledger import report
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 
 print(report(tokenizer_for("o200k")))
 missed = counting.main([])

@@ -15,11 +15,11 @@ from bench.framing import codex_framing, growth_of
 from bench.independent import Unavailable, independent_counts
 from bench.prompts import Errors, ThinkingRule, calls_of, errors_of
 from bench.transcripts import ABSENT, CANONICAL, Session, sessions
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.messages import Message, Text, texts_of
 from lowwater.core.models.names import read_name
 from lowwater.core.tokens.counting import count_message
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.load.tokenizer import SplintrTokenizer
 from lowwater.protocols import Tokenizer
 
 T = TypeVar("T")

@@ -22,10 +22,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.costs.rent import Offer
 from lowwater.core.formats.openai_chat import decode_message
 from lowwater.core.mechanisms.placeholder import placeholder
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Tokenizer
 from lowwater.replay.course import Course, Sheet, State, Use
 from lowwater.replay.optimum import optimum

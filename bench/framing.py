@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from bench.prompts import calls_of
 from bench.transcripts import Recorded, Session
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.messages import texts_of
-from lowwater.load.tokenizer import SplintrTokenizer
 
 ENOUGH_GROWTH = 5_000
 """Counted tokens a session must have grown by before its ratio says anything."""

@@ -21,11 +21,11 @@ import lowwater
 from bench.peers.environment import Unavailable
 from bench.peers.hermes import Hermes
 from bench.standing import StandIn
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.formats.codec import decode_messages, raw_messages
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.tokens.counting import count_message
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from tests.generated import generate_session
 

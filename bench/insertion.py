@@ -18,11 +18,11 @@ from msgspec import Struct
 from bench.peers.hermes_store import HermesStore
 from bench.peers.took import Took, timed
 from lowwater import Lowwater, Session
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Appended
 from lowwater.core.formats.codec import decode_messages, raw_messages
 from lowwater.core.stored import Append
 from lowwater.core.tokens.counting import count_message
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.factories import opened_store
 from lowwater.settings import OutputSettings, Settings

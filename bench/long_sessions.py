@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from bench.peers.took import Took, timed
 from lowwater import Lowwater
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Summarized
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Message
 from lowwater.core.stored import About, Append
 from lowwater.core.tokens.counting import count_message
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.factories import opened_store
 from lowwater.settings import OutputSettings, Settings

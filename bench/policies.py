@@ -15,9 +15,9 @@ from multiprocessing import Pool
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
+from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
-from lowwater.load.registry import load_registry
 from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.replay.references.uses import uses_of
 from lowwater.replay.running.courses import course_for

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from bench.recall import half_of
 from bench.transcripts import ABSENT, CANONICAL, Session, sessions
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.formats.codec import as_completion
 from lowwater.core.messages import texts_of
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings

@@ -25,8 +25,8 @@ from bench.real_peers_rows import Money, Row
 from bench.real_peers_run import Group, compare
 from bench.real_peers_table import page
 from bench.transcripts import ABSENT, CANONICAL
+from lowwater.adapters.models import load_registry
 from lowwater.errors import LowwaterError
-from lowwater.load.registry import load_registry
 from lowwater.replay.running.sheets import SHEETS, model_named
 
 FIRST = "openai-30m"

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from bench.real_peers_session import dense_session
 from bench.transcripts import CANONICAL, Recorded, sessions
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.messages import Message
 from lowwater.core.tokens.counting import count_message
 from lowwater.errors import BadInput
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.replay.references.uses import Use, uses_of
 from lowwater.replay.running.script import Script, script_of

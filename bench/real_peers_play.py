@@ -13,8 +13,8 @@ from bench.peers.worker import Worker
 from bench.real_peers_billing import Sizes
 from bench.real_peers_cases import Case
 from bench.real_peers_sent import Asked, Sent
+from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import decode_messages, raw_messages
-from lowwater.load.registry import load_registry
 
 REPORTING = "gpt-5.6-sol"
 """The model whose tokens peers are told that a request had."""

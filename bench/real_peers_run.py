@@ -14,8 +14,8 @@ from bench.real_peers_cases import Case
 from bench.real_peers_ours import POLICY, play_ours
 from bench.real_peers_play import Played, Progress, Terms, play_never, play_peer
 from bench.real_peers_rows import Money, Row, money_of, row_of, scheduled, together, uses_by_turn
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
-from lowwater.load.registry import load_registry
 from lowwater.replay.running.on_course import OPTIMUM
 from lowwater.replay.running.sheets import model_named
 

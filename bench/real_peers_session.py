@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from tests.generated.coding.desk import Desk
 from tests.generated.coding.services import write_json, write_log
 from tests.generated.coding.tools import SYSTEM, TOOLS

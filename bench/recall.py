@@ -16,11 +16,11 @@ from time import perf_counter
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.core.messages import Message
 from lowwater.core.references import NAME
 from lowwater.core.tools import classify
-from lowwater.load.tokenizer import SplintrTokenizer
 from lowwater.protocols import Tokenizer
 from lowwater.replay.references import Origin, Use, find, said_in, uses_of
 

@@ -9,6 +9,7 @@ from time import process_time
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.groups import legal_cuts
 from lowwater.core.messages import Message, texts_of
 from lowwater.core.summary.activity import story_of
@@ -17,7 +18,6 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import Critical, SummaryRequest
 from lowwater.core.summary.text import named_in
 from lowwater.core.tools import arguments_of
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Tokenizer
 
 LONG = 100_000

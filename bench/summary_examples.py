@@ -4,9 +4,9 @@ import re
 import sys
 from pathlib import Path
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest
-from lowwater.load.tokenizer import tokenizer_for
 from tests.generated.generate import generate_session
 from tests.generated.session import Kind
 

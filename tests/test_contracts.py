@@ -42,7 +42,7 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
             "lowwater.wire is not allowed to import lowwater.count",
         ),
         (
-            "load/registry.py",
+            "adapters/models.py",
             "import lowwater.session.factories",
             "lowwater.load is not allowed to import lowwater.wiring",
         ),

@@ -6,11 +6,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lowwater import Lowwater
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.costs.tuning import Ratios, break_even_prune
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_completion, encode_messages
-from lowwater.load.registry import load_registry
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from tests.generated import GeneratedSession, generate_session

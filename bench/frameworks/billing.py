@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.frameworks.scripted import is_of_agent, messages_in
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.costs.prices import cost_of_all
 from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthropic
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat
-from lowwater.load.registry import load_registry
 from lowwater.testing.provider import Fail, Hang, Say, Seen
 from lowwater.testing.provider.answers import Spoken
 from lowwater.testing.provider.anthropic.dialect import MessagesDialect

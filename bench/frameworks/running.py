@@ -12,7 +12,7 @@ from bench.frameworks.billing import Bill, bill_of, moved_prefixes, standing
 from bench.frameworks.roster import WORKERS, Framework
 from bench.frameworks.scripted import ScriptedModel, is_of_agent
 from bench.frameworks.task import facts_until
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.testing.provider import Provider
 
 ROOT = Path(__file__).parents[2]

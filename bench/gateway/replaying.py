@@ -16,12 +16,12 @@ from msgspec import Struct
 from bench.gateway.processes import free_port
 from bench.gateway.simulated import HINT, Playing, SimulatedProvider
 from bench.transcripts import CANONICAL
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.references.uses import uses_of

@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.accounts.cadence import cadence
 from lowwater.core.accounts.efficiency import efficiency
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
-from lowwater.load.registry import load_registry
 from lowwater.observe.prometheus import PrometheusSink
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session

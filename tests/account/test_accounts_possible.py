@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.accounts.cadence import cadence, turns_before
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.api_calls import Usage
@@ -14,7 +15,6 @@ from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
 from lowwater.core.summary.request import Written
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.cache.marks import cache_key_for
-from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
 SOL = REGISTRY.find("gpt-6.1-sol")

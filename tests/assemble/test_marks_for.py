@@ -2,8 +2,8 @@
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.cache.marks import Lifetime, Marks, marks_for
-from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
 

@@ -12,7 +12,7 @@ from bench.real_peers_cases import Case, generated, is_taken
 from bench.real_peers_play import Played, play, play_never
 from bench.real_peers_rows import uses_by_turn
 from bench.real_peers_sent import prefix_breaks, text_of
-from lowwater.load.registry import load_registry
+from lowwater.adapters.models import load_registry
 from lowwater.replay.running.sheets import model_named
 
 MODULE = "tests.bench.trivial_worker"

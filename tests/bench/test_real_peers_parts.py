@@ -12,7 +12,7 @@ from bench.real_peers_rows import Money, Row, together
 from bench.real_peers_run import Group, compare
 from bench.real_peers_session import dense_session
 from bench.real_peers_table import page
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.replay.peers import PEERS
 
 

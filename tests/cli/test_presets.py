@@ -7,10 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.presets import presets
 from lowwater.core.costs.tuning import tuning_of
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 
 app = typer.Typer()
 app.command()(presets)

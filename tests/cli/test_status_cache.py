@@ -2,10 +2,10 @@
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.cache_words import cache_state
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import TurnRecord
-from lowwater.load.registry import load_registry
 
 NOW = 1_790_000_000.0
 CLAUDE = "claude-haiku-4-5"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.adapters.files import read_file
 from lowwater.core.formats.codec import as_completion, as_message
 from lowwater.core.formats.files import decode_conversation
-from lowwater.load.files import read_file
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.stores.opening import open_store
 from lowwater.testing.fakes import ScriptedClock

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.tiers import current, line_of
 from lowwater.core.models.model import CacheRules, Model, Prices, Steps
-from lowwater.load.registry import load_registry
 
 PRICES = Prices(input=1_000, cache_read=100, cache_write=1_000, output=5_000)
 

@@ -7,6 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.presets import presets
 from lowwater.core.costs.prices import price_of
 from lowwater.core.costs.tuning import Tuning, tuning_of
@@ -15,7 +16,6 @@ from lowwater.core.policies.explanations import explain
 from lowwater.core.policies.reasons import CODES
 from lowwater.core.policies.rent_or_buy import rent_or_buy
 from lowwater.core.proposals import Proposal
-from lowwater.load.registry import load_registry
 from lowwater.settings import Settings
 from lowwater.settings.resolve import catalogue
 from lowwater.testing.situations import offer, situation

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.mechanisms.digest import digest, names_in, read_content
 from lowwater.core.references import NAME
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.load.tokenizer import SplintrTokenizer
 
 TOKENIZER = SplintrTokenizer()
 

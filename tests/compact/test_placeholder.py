@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.mechanisms.placeholder import placeholder, repeats
 from lowwater.core.messages import ToolCall
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.load.tokenizer import SplintrTokenizer
 
 TOKENIZER = SplintrTokenizer()
 

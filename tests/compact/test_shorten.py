@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.mechanisms import truncate
 from lowwater.core.mechanisms.results import Result, calls_in, results_in
 from lowwater.core.messages import Image, Text
 from lowwater.core.policies.registry import OWN, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Edited, Item
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
 
 LOG = "\n".join(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.load.tokenizer import SplintrTokenizer
 
 ESTIMATE = CharacterTokenizer()
 EXACT = SplintrTokenizer()

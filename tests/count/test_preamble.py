@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.tokenizer import SplintrTokenizer
 from lowwater.core.tokens.counting import CLAUDE_TOOL_PROMPT, count_preamble
 from lowwater.core.tokens.estimate import CharacterTokenizer
-from lowwater.load.tokenizer import SplintrTokenizer
 
 TOKENIZER = SplintrTokenizer()
 

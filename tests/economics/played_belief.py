@@ -8,13 +8,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import Belief, after_call, billed, warmth
 from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
 from lowwater.core.formats.usage import decode_anthropic_usage as decode_messages_usage
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat_usage
 from lowwater.core.models.model import Model
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import exchanges

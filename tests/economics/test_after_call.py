@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import MOST, Belief, BeliefError, after_call, expected_usage
-from lowwater.load.registry import load_registry
 from tests.economics.layouts import layout_of
 
 REGISTRY = load_registry()

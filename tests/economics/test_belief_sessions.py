@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import Belief, after_call
 from lowwater.core.cache.layout import Layout, Lifetime
-from lowwater.load.registry import load_registry
 from tests.economics.layouts import layout_of
 
 REGISTRY = load_registry()

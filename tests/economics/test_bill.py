@@ -7,10 +7,10 @@ import pytest
 from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import TieredPrices
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of, cost_of_all
 from lowwater.core.models.model import CacheRules, Model, Prices, Uncached
-from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
 

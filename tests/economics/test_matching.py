@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import Belief, after_call, expected_usage, warmth
 from lowwater.core.cache.layout import Layout
 from lowwater.core.models.model import CacheRules, Model, Prices, Steps
-from lowwater.load.registry import load_registry
 from tests.economics.layouts import layout_of
 
 REGISTRY = load_registry()

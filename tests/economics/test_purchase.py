@@ -2,9 +2,9 @@
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import Purchase, price_of
 from lowwater.core.models.model import Prices
-from lowwater.load.registry import load_registry
 
 OPUS = Prices(
     input=4_000_000, cache_read=200_000, cache_write=5_000_000, cache_write_long=8_000_000, output=20_000_000

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import SummaryWork, native_call, summary_calls
 from lowwater.core.models.model import Model
-from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
 OPUS = REGISTRY.find("claude-opus-5-5")

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import price_of
 from lowwater.core.costs.rent import Meter
 from lowwater.core.costs.tuning import Tuning, limits_of, tuning_of
 from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Period, Prices, Steps, Uncached
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 
 INPUT = 4_000_000
 

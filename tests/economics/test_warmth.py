@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.cache.belief import Belief, Boundary, Warmth, after_call, expected_usage, warmth
 from lowwater.core.cache.layout import Layout, Lifetime
 from lowwater.core.models.model import CacheRules, Marks, Steps, Units
-from lowwater.load.registry import load_registry
 from tests.economics.layouts import layout_of
 
 CLAUDE = load_registry().find("claude-opus-5-5")

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Appended, Compacted, Kept, Numbers, Summarized
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.search import Room
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.session.recall_tools import RecallTools
 from tests.generated import generate_session
 

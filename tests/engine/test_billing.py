@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Response, Usage
 from lowwater.core.cache.belief import expected_usage
 from lowwater.core.cache.layout import Layout
@@ -15,7 +16,6 @@ from lowwater.core.turns.cache import answered
 from lowwater.core.turns.costs import cost_of_answer, cost_of_written
 from lowwater.core.turns.learning import learn
 from lowwater.core.turns.state import Call, Route, State, Totals
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for
 from tests.economics.layouts import layout_of
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.entries import Appended, Compacted
 from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
@@ -25,7 +26,6 @@ from lowwater.core.turns.thinking import (
     with_opening,
 )
 from lowwater.core.view import stands_of
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.fakes import ScriptedClock

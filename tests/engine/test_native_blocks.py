@@ -2,6 +2,7 @@
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.entries import Appended
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
@@ -10,7 +11,6 @@ from lowwater.core.policies.registry import policy_named
 from lowwater.core.turns.decision_context import follow_native
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.thinking import strip_unbound
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for
 from lowwater.session.request import PreparedRequest
 from lowwater.settings import Settings

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.decisions import Reason
 from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
@@ -15,7 +16,6 @@ from lowwater.core.summary.request import Judged, Verdict, Written
 from lowwater.core.turns.prefetch import Parking, settle
 from lowwater.core.turns.state import Parked, Rest, Route, State
 from lowwater.core.view import Edited, Item
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.decisions import Compact
 from lowwater.core.entries import Compacted
 from lowwater.core.turns.decision_context import Situated, suffices
 from lowwater.errors import SummaryFailed
-from lowwater.load.registry import load_registry
 from lowwater.testing.fakes import Act, fail, grow, refuse, write
 from lowwater.testing.situations import offer, situation
 from lowwater.testing.views import asked

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.entries import Appended
 from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
@@ -15,7 +16,6 @@ from lowwater.core.recall.search import Room, room_for, room_in
 from lowwater.core.tokens.calibration import Calibration
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.load.registry import load_registry
 from lowwater.session.recall_tools import RecallTools
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.testing.views import Script, lines

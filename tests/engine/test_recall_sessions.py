@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
 from lowwater.core.messages import Message
@@ -14,7 +15,6 @@ from lowwater.core.recall.expand import expand
 from lowwater.core.recall.recalled import Child, text_of
 from lowwater.core.recall.search import recall, room_for
 from lowwater.core.view import Summary
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.session.library import Lowwater
 from lowwater.session.recall_tools import RecallTools
 from lowwater.session.session import Session

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.api_calls import Usage
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings

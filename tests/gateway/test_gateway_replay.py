@@ -4,7 +4,7 @@ import pytest
 
 from bench.gateway.replaying import Compared, compare, recorded
 from bench.transcripts import CANONICAL
-from lowwater.load.registry import load_registry
+from lowwater.adapters.models import load_registry
 from lowwater.replay.running.script import script_of
 from lowwater.replay.running.sheets import model_named
 from tests.generated import generate_session

@@ -9,9 +9,9 @@ from typing import Any
 from bench.frameworks.billing import Biller, standing
 from bench.frameworks.scripted import ScriptedModel, messages_in
 from bench.frameworks.task import facts_until
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.events import TurnRecord
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings

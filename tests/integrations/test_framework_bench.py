@@ -12,7 +12,7 @@ from bench.frameworks.running import play
 from bench.frameworks.scripted import ScriptedModel
 from bench.frameworks.table import table
 from bench.frameworks.task import TOOL, days_of, fact_of, facts_until, log_of, question, service_of
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.testing.provider import CallTools, Say, Seen
 
 NAMES = ("LangChain", "OpenAI Agents", "OpenAI Agents, Responses", "pydantic-ai")

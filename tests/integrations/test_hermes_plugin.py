@@ -16,8 +16,8 @@ from bench.frameworks.running import COMPACTIONS, Outcome, play
 from bench.frameworks.scripted import ScriptedModel
 from bench.peers.environment import python_with
 from bench.peers.hermes import REQUIREMENT
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.errors import BadSetting
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.stores.opening import open_store
 from lowwater.testing.provider import Answer, Provider, Seen
 from tests.integrations.scripted_recall import ANSWERED, FACT, Recalling

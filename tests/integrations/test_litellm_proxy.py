@@ -16,7 +16,7 @@ from bench.frameworks.worker import Told
 from bench.frameworks.workers.litellm_client import TOOLS, answer, models_for
 from bench.frameworks.workers.litellm_proxy import KEY, Proxy
 from bench.peers.environment import python_with
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session

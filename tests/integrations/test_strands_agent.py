@@ -14,7 +14,7 @@ from bench.frameworks.roster import Framework
 from bench.frameworks.running import COMPACTIONS, Outcome, play
 from bench.frameworks.scripted import ScriptedModel
 from bench.peers.environment import python_with
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
 from tests.integrations.scripted_recall import ANSWERED, FACT, Recalling
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lowwater.adapters.files import read_file
 from lowwater.errors import UnreadableFile
-from lowwater.load.files import read_file
 
 
 def test_a_gzipped_file_reads_like_a_plain_one(tmp_path: Path) -> None:

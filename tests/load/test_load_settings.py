@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
+from lowwater.adapters.settings import OTHER_VARIABLES, find_config, load_settings, user_config
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.load.settings import OTHER_VARIABLES, find_config, load_settings, user_config
 from lowwater.settings import FallbackProvider, WarningLevels
 from lowwater.settings.resolve import Resolved, Setting, catalogue
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from lowwater.adapters.models import Row, listing_of, load_registry, read_models
 from lowwater.core.models.model import CacheRules, Marks, Prices, Steps, Units
 from lowwater.errors import UnreadableFile
-from lowwater.load.prices import listing_of
-from lowwater.load.registry import Row, load_registry, read_models
 
 DATA = files("lowwater").joinpath("data", "models.json").read_bytes()
 FILE = read_models(DATA)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters.files import LARGEST, read_value, read_yaml
 from lowwater.errors import UnreadableFile
-from lowwater.load.strict_yaml import LARGEST, read_value, read_yaml
 
 
 def test_every_key_knows_its_line() -> None:

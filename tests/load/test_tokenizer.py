@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.adapters import tokenizer as module
+from lowwater.adapters.tokenizer import PIECE, SplintrTokenizer, tokenizer_for
 from lowwater.errors import NoVocabulary
-from lowwater.load import tokenizer as module
-from lowwater.load.tokenizer import PIECE, SplintrTokenizer, tokenizer_for
 
 ROOT = Path(__file__).parents[2]
 O200K = SplintrTokenizer()

@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.registry import Registry
 from lowwater.errors import BadSetting
-from lowwater.load.registry import load_registry
 from lowwater.observe.measures import MOST_VALUES
 from lowwater.observe.otel import OtelSink
 from tests.observe.told import EVENT, SECRET, SKIP, TURN, UNPRICED

@@ -6,9 +6,9 @@ import pytest
 
 import lowwater
 from lowwater import Lowwater
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.summary.transcript import transcript_for
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer, fail, refuse, write
 

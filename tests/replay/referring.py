@@ -1,9 +1,9 @@
 """Small sessions with tool results, and ledgers that show, elide, summarise or drop them."""
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Summarized
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult, texts_of
-from lowwater.load.tokenizer import tokenizer_for
 
 TOKENIZER = tokenizer_for("o200k")
 

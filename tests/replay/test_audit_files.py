@@ -89,7 +89,13 @@ def test_what_is_read_with_files_beside_it_is_not_kept(shelf, tmp_path):
 
 @pytest.mark.parametrize(
     "part",
-    ["core/mechanisms/reuse.py", "load/prices.py", "replay/tally.py", "data/models.json", "core/tools.py"],
+    [
+        "core/mechanisms/reuse.py",
+        "adapters/models.py",
+        "replay/tally.py",
+        "data/models.json",
+        "core/tools.py",
+    ],
 )
 def test_what_is_kept_holds_for_this_code_only(tmp_path, monkeypatch, part):
     copy = tmp_path / "lowwater"

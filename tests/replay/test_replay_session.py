@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.messages import Message
 from lowwater.errors import BadSetting
-from lowwater.load.registry import load_registry
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
 from lowwater.replay.peers import DECLARED, PEERS
 from lowwater.replay.recorded import shown_window

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.tuning import tuning_of
-from lowwater.load.registry import load_registry
 from lowwater.replay.course import Act, Course, Sheet, Turn
 from lowwater.replay.optimum import optimum
 from lowwater.replay.policies import run

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.formats.usage import decode_anthropic_report
 from lowwater.core.view import Summary
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.summarizers.model import AsyncModelSummarizer
 from lowwater.testing.invariants import Protected, Watch, check_newest_user, check_nothing_lost, check_pairs

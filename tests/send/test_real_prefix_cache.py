@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import Belief, after_call, expected_usage
 from lowwater.core.cache.layout import Block, Layout
@@ -19,7 +20,6 @@ from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
 from lowwater.core.summary.request import Riding, SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.summarizers.model import ModelSummarizer
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from lowwater.adapters.settings import environment_source
 from lowwater.core.decisions import Compact, Decision
 from lowwater.core.policies.explanations import explain
 from lowwater.core.policies.safety import decide
 from lowwater.errors import BadInput
-from lowwater.load.settings import environment_source
 from lowwater.settings import LeafSettings, Settings
 from lowwater.settings.resolve import resolve
 from lowwater.testing.situations import NOON, offer, situation

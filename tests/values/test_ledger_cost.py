@@ -1,7 +1,7 @@
 """One more message costs the same on a long history as on a short one, when the views are equal."""
 
 from bench.ledger import append_costs
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 
 
 def test_appending_to_ten_thousand_messages_costs_what_it_costs_to_two_hundred() -> None:

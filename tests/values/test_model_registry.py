@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import CacheRules, Cliff, Family, Listing, Marks, Model, Prices, Steps
 from lowwater.core.models.names import Spelling, is_suffix, read_name
 from lowwater.core.models.registry import CONTEXT_OF_UNKNOWN, Registry
-from lowwater.load.registry import load_registry
 
 REGISTRY = load_registry()
 

@@ -4,6 +4,7 @@ import json
 
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Response
 from lowwater.core.entries import Appended, PreambleChanged
 from lowwater.core.ledger import Ledger
@@ -11,7 +12,6 @@ from lowwater.core.messages import Message, Text
 from lowwater.core.policies.registry import policy_named
 from lowwater.core.turns.cache import answered, calling
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for
 from lowwater.session.request import compacting
 from lowwater.settings import ModelSettings, Settings

@@ -10,8 +10,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.cache.marks import Seams, cache_key_for, seams_of
-from lowwater.load.registry import load_registry
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session

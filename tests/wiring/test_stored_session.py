@@ -13,6 +13,8 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction, Skip
@@ -22,8 +24,6 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.turns.state import State
 from lowwater.core.turns.state_storage import LOCAL, pack, unpack
 from lowwater.errors import BadInput, DeletedSession, UnusableStore
-from lowwater.load.registry import load_registry
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 import lowwater
+from lowwater.adapters.models import load_registry
 from lowwater.chat.ports import Upstream
 from lowwater.chat.scripted.upstream import ScriptedUpstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 from lowwater.session.factories import calibration_for, counter_for
 from lowwater.summarizers.endpoint import endpoint_for
 from lowwater.summarizers.model import ModelSummarizer

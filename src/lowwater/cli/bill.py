@@ -6,6 +6,7 @@ import time
 import msgspec
 from rich.console import Console
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.failing import say
 from lowwater.cli.kept_session import all_accounts, later_than
 from lowwater.cli.kept_words import amount
@@ -15,7 +16,6 @@ from lowwater.cli.status_lines import Line, line_of, lines_table
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
 from lowwater.core.wording import counted
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 
 

@@ -10,13 +10,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
 from lowwater.cli import chat_pages as pages
 from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.cli.model_words import dollars, short
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 
 Page = Iterable[RenderableType]
 _COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)

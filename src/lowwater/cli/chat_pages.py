@@ -7,6 +7,7 @@ from itertools import islice
 from rich.console import RenderableType
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli import efficiency_page, status_page
 from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.difference_page import difference_lines
@@ -26,7 +27,6 @@ from lowwater.core.recall.search import counted as counted_in
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 from lowwater.session.factories import counter_for
 from lowwater.session.session import Session

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from msgspec import Raw, Struct
 
+from lowwater.adapters.files import read_file
 from lowwater.cli.audit_words import from_the_end
 from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.core.messages import Format
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, UnknownFormat
-from lowwater.load.files import read_file
 from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.replay.importing.importing import recordings
 from lowwater.replay.importing.playable import is_empty

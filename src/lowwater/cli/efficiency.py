@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.efficiency_page import page
 from lowwater.cli.kept_session import EMPTY, all_accounts, complete_session, find_session, later_than
 from lowwater.cli.kept_words import moment, read_since
@@ -17,7 +18,6 @@ from lowwater.core.accounts.efficiency import Efficiency
 from lowwater.core.accounts.efficiency import efficiency as efficiency_of
 from lowwater.core.stored import Account
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 
 

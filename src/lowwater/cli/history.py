@@ -9,6 +9,7 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.cadence_page import grid
 from lowwater.cli.kept_session import find_session, newest_session
 from lowwater.cli.kept_words import ago, amount, moment, on_one_line, share
@@ -20,7 +21,6 @@ from lowwater.core.events import Compaction
 from lowwater.core.policies.explanations import sentence
 from lowwater.core.stored import Account, Listed
 from lowwater.core.wording import counted
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 from lowwater.session.repository import ENDED_BY_SPLIT
 

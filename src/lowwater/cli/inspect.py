@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.conversations import OpenedFile, open_file
 from lowwater.cli.fill import draw
 from lowwater.cli.printing import fitted_block
@@ -14,7 +15,6 @@ from lowwater.core.accounts.contents import Contents, contents
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_parts, count_preamble
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for
 

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.model_json import match_json, registry_json
 from lowwater.cli.model_words import (
     cache_sentence,
@@ -28,7 +29,6 @@ from lowwater.cli.printing import fitted_block
 from lowwater.core.models.model import CacheRules, Model
 from lowwater.core.models.registry import Match, Registry
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 

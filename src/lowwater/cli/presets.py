@@ -7,6 +7,7 @@ import typer
 from msgspec import Struct
 from rich.console import Console
 
+from lowwater.adapters.models import load_registry, noon
 from lowwater.cli.preset_json import Row, presets_json
 from lowwater.cli.preset_page import page, table
 from lowwater.cli.printing import fitted_block
@@ -15,8 +16,6 @@ from lowwater.core.costs.tuning import limits_of, tuning_of
 from lowwater.core.models.model import Model
 from lowwater.core.models.registry import Registry
 from lowwater.errors import BadInput
-from lowwater.load.prices import noon
-from lowwater.load.registry import load_registry
 
 _GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
 _LEAST_SHARE = 5

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from msgspec import inspect as types
 
+from lowwater.adapters.settings import load_settings
 from lowwater.cli.failing import say
 from lowwater.cli.written import written
-from lowwater.load.settings import load_settings
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lowwater.adapters.models import load_registry
 from lowwater.cli.kept_session import (
     EMPTY,
     all_accounts,
@@ -26,7 +27,6 @@ from lowwater.core.accounts.payback import paybacks
 from lowwater.core.models.registry import Registry
 from lowwater.core.stored import Account
 from lowwater.errors import BadInput
-from lowwater.load.registry import load_registry
 from lowwater.protocols import Store
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved

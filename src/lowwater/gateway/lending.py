@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import Options
 from lowwater.gateway.upstream import url_of
-from lowwater.load.registry import load_registry
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.session.factories import counter_for, installed_writer
 from lowwater.session.session import Session

@@ -5,10 +5,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.messages import AnyPart, Format, Image, Message, Role, Text, Thinking, ToolCall
 from lowwater.core.strict_json import read_fields, write_json, write_object
-from lowwater.load.registry import load_registry
 from lowwater.session.session import Session
 
 S = TypeVar("S")

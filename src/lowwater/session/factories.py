@@ -11,6 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from platformdirs import user_data_path
 
+from lowwater.adapters.models import load_registry
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.models.model import Model
 from lowwater.core.models.registry import Registry
 from lowwater.core.secrets.redaction import conceal as conceal_secrets
@@ -18,8 +20,6 @@ from lowwater.core.tokens.calibration import Calibration
 from lowwater.core.tokens.counting import Framing, count_message, count_preamble, rules_for
 from lowwater.core.turns.state import Setup
 from lowwater.errors import BadInput, BadSetting, DamagedStore
-from lowwater.load.registry import load_registry
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
 from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
 from lowwater.settings import Settings

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.tokens.counting import count_message, count_preamble
 from lowwater.core.turns.state import Route, Setup
 from lowwater.errors import BadInput, BadSetting
-from lowwater.load.registry import load_registry
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
 from lowwater.session.dependencies import Outside

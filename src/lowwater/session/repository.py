@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Entry, Opened
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.ledger import Ledger, Numbered
@@ -21,7 +22,6 @@ from lowwater.core.stored import About, Append, Listed, Outline
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.state_storage import moved_on, pack, unpack
 from lowwater.errors import DeletedSession, NewerSchema, StaleLedger, StoreFailed
-from lowwater.load.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.dependencies import Outside
 from lowwater.session.factories import calibration_for, counted_in

@@ -6,7 +6,7 @@ import pytest
 
 from bench.summary import BUDGETS, TARGET, cases, in_one_go
 from bench.transcripts import ABSENT, CANONICAL
-from lowwater.load.tokenizer import tokenizer_for
+from lowwater.adapters.tokenizer import tokenizer_for
 
 
 @pytest.mark.full

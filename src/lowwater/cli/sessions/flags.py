@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lowwater.adapters.settings import load_settings
 from lowwater.cli.failing import say
-from lowwater.load.settings import load_settings
 from lowwater.session.plugins import policy_names
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]

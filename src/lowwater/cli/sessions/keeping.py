@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from lowwater.adapters.files import read_file
 from lowwater.cli.conversations import DEFAULT_MODEL, recorded_in
 from lowwater.cli.kept_words import on_one_line
 from lowwater.core.entries import Appended, ModelChanged, Opened
@@ -17,7 +18,6 @@ from lowwater.core.formats.files import (
 )
 from lowwater.core.stored import Append
 from lowwater.errors import BadInput, UnknownFormat
-from lowwater.load.files import read_file
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.load.settings import load_settings
+from lowwater.adapters.settings import load_settings
 from lowwater.protocols import Store
 from lowwater.session.factories import VARIABLE, default_address, opened_store
 from lowwater.session.library import Lowwater

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.models.registry import Registry
-from lowwater.load.registry import load_registry
 
 
 class Pricing:

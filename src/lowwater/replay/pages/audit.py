@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from time import time
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.load.registry import load_registry
 from lowwater.replay.audit.report import Report, estimate_gaps
 from lowwater.replay.pages.audit_data import CAUSES, MOST_NATIVES, MOST_SESSIONS, NO_MODEL, AuditData, data_of
 from lowwater.replay.pages.document import Document, Tile, written

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from time import time
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.load.registry import load_registry
 from lowwater.replay.pages.document import Document, Tile, written
 from lowwater.replay.pages.naming import OURS
 from lowwater.replay.pages.replay_data import MOST_SESSIONS, ArmData, PolicyRow, ReplayData, data_of

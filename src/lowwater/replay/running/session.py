@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.errors import BadSetting, LowwaterError, defect
-from lowwater.load.registry import load_registry
 from lowwater.logs.recording import Recording
 from lowwater.replay.audit.calls import calls_of
 from lowwater.replay.audit.pricing import Pricing

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from msgspec import inspect
 
+from lowwater.adapters.files import read_file, read_value, read_yaml
 from lowwater.errors import UnreadableFile
-from lowwater.load.files import read_file
-from lowwater.load.strict_yaml import read_value, read_yaml
 from lowwater.settings.fitting import did_you_mean, shown
 from lowwater.settings.resolve import (
     PREFIX,

@@ -1,0 +1,1 @@
+"""What the core is given from files, the environment and other packages."""

@@ -1,1 +1,0 @@
-"""Getting things in from files and the environment."""
