@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from lowwater.core.decisions import Reason
 from lowwater.core.events import Compaction, Phase, Rejected, Skip
 from lowwater.core.policies.warnings import UsageWarning
-from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell
-from lowwater.observe.usage_warnings import tell_warnings
+from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell, tell_warnings
 from lowwater.testing.fakes import RecordingSink
 
 EVENT = Compaction(

@@ -1,14 +1,18 @@
-"""Sinks that need nothing: a list in memory, a function, the standard log, the console, a file for each session."""
+"""Sinks for events that need no other package, memory hooks, and usage warnings."""
 
 import logging
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from lowwater.core.events import Compaction, Event, Skip, TurnRecord
-from lowwater.protocols import Sink
+from lowwater.core.policies.warnings import Level, UsageWarning
+from lowwater.protocols import MemoryHook, Sink
 
 _log = logging.getLogger("lowwater")
 
@@ -145,3 +149,78 @@ def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
                 take(session, record)
             except Exception as error:  # noqa: BLE001  # telling must never make a turn fail
                 _log.warning("a sink failed: %s", type(error).__name__)
+
+
+def announce(
+    hooks: Iterable[MemoryHook], session: str, messages: Sequence[object], *, seconds: float
+) -> None:
+    """Hand the view to every hook and have it flush what it gathered, if it can; wait for all of them for `seconds`.
+
+    One that fails is logged by the kind of its error. One that is not done in time goes on by itself, on a thread that keeps
+    nobody from leaving, while the turn goes on without it; those behind it are told all the same.
+    """
+    until = time.monotonic() + seconds
+    for hook in hooks:
+        context = copy_context()
+        thread = threading.Thread(
+            target=context.run, args=(_told, hook, session, messages), name="lowwater-hook", daemon=True
+        )
+        thread.start()
+        thread.join(max(0.0, until - time.monotonic()))
+        if thread.is_alive():
+            _log.warning(
+                "%s: a memory hook was not done within the turn's deadline and is left behind: %s",
+                session,
+                type(hook).__name__,
+            )
+
+
+def _told(hook: MemoryHook, session: str, messages: Sequence[object]) -> None:
+    try:
+        hook.on_pre_compress(messages)
+        flush = getattr(hook, "flush", None)
+        if callable(flush):
+            flush()
+    except BaseException as error:  # noqa: BLE001  # a memory must never stop a compaction, nor may its exit
+        _log.warning("%s: a memory hook failed before a compaction: %s", session, type(error).__name__)
+
+
+_SEVERITY: dict[Level, int] = {
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "critical": logging.CRITICAL,
+}
+
+
+def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
+    """Log that a provider's usage is not believed, unless `quiet`; the answer is kept all the same."""
+    if not quiet:
+        _log.warning(
+            "%s: the usage that the provider reported is not believed and left out: %s. This is said once.",
+            session,
+            why,
+        )
+
+
+def tell_warnings(
+    warnings: Sequence[UsageWarning],
+    session: str,
+    *,
+    call: Callable[[UsageWarning], object] | None,
+    quiet: bool,
+) -> None:
+    """Log the last of the warnings that are due at once, the most urgent, unless `quiet`; and hand each to `call`.
+
+    All of them say the same sentence, and only a program can tell their levels apart. A callback that fails is logged by the
+    kind of its error.
+    """
+    for warning in warnings[-1:] if not quiet else ():
+        _log.log(_SEVERITY[warning.level], "%s: %s", session, warning.sentence)
+    if call is None:
+        return
+    for warning in warnings:
+        try:
+            call(warning)
+        except Exception as error:  # noqa: BLE001  # a warning must never make a turn fail
+            _log.warning("the warning callback failed: %s", type(error).__name__)

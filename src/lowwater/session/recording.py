@@ -11,8 +11,7 @@ from lowwater.core.reconcile import says_the_same
 from lowwater.core.strict_json import write_json
 from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
-from lowwater.observe.sinks import tell_turn
-from lowwater.observe.usage_warnings import tell_doubt
+from lowwater.observe.sinks import tell_doubt, tell_turn
 from lowwater.session.dependencies import Outside
 from lowwater.session.repository import Kept, Step
 from lowwater.session.turn_input import refuse_unsendable

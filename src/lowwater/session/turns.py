@@ -24,9 +24,7 @@ from lowwater.core.turns.prefetch import Parking, is_parked, park, settle
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.turn import Prepared
 from lowwater.errors import StaleLedger
-from lowwater.observe.hooks import announce
-from lowwater.observe.sinks import tell
-from lowwater.observe.usage_warnings import tell_warnings
+from lowwater.observe.sinks import announce, tell, tell_warnings
 from lowwater.session.dependencies import Outside
 from lowwater.session.driver import Driver, booked, spent_on, timed
 from lowwater.session.repository import Kept, Step, new_name, setup_for
