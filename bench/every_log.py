@@ -24,9 +24,9 @@ from lowwater.cli.inspect import fill_of
 from lowwater.cli.kept_words import day
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.errors import LowwaterError, defect
+from lowwater.logs.importing import Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
 from lowwater.replay.audit.files import audit_files
-from lowwater.replay.importing.importing import Skipped, files_in, recordings
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.engine import cores
 from lowwater.replay.running.session import Options, Task, replay_session

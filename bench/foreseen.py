@@ -14,10 +14,10 @@ from statistics import median, quantiles
 
 from bench.starts import Begun, Starts
 from bench.transcripts import CANONICAL
+from lowwater.logs.importing import recordings
 from lowwater.replay.audit.calls import calls_of
 from lowwater.replay.audit.foreseen import Start, foreseen_bill
 from lowwater.replay.audit.pricing import Pricing
-from lowwater.replay.importing.importing import recordings
 
 BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("agentv", "openai"): (0.12, 0.20),

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.strict_json import read_fields
-from lowwater.load.demo_session import Header, Line
+from lowwater.logs.demo_session import Header, Line
 from tests.generated import generate_session
 
 FILE = Path(__file__).parents[1] / "src" / "lowwater" / "data" / "demo-session.jsonl.xz"

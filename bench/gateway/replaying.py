@@ -22,8 +22,8 @@ from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
+from lowwater.logs.importing import recordings
 from lowwater.protocols import Store
-from lowwater.replay.importing.importing import recordings
 from lowwater.replay.references.uses import uses_of
 from lowwater.replay.running.courses import course_for
 from lowwater.replay.running.full import Part, play_full

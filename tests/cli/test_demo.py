@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.cli.demo_bill import print_hindsight
-from lowwater.load.demo_session import demo_session
+from lowwater.logs.demo_session import demo_session
 
 
 def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_seconds() -> None:

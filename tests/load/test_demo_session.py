@@ -5,7 +5,7 @@ import lzma
 import pytest
 
 from lowwater.errors import BadSetting
-from lowwater.load.demo_session import demo_session
+from lowwater.logs.demo_session import demo_session
 from lowwater.testing.legality import refusal_of
 from tests.generated import GeneratedSession, generate_session
 from tools.demo_session import FILE, session_lines

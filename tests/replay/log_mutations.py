@@ -11,7 +11,7 @@ from typing import Any
 from lowwater.core.entries import Appended, Entry, Opened
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, session_lines
-from lowwater.replay.importing.lines import RecordedFile
+from lowwater.logs.files import RecordedFile
 from tests.generated import generate_session
 from tests.replay.claude_lines import ClaudeLines
 from tests.replay.codex_lines import MODEL, call, count, line, meta, output, said

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from lowwater.core.api_calls import Usage
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.importing import recordings
-from lowwater.replay.importing.request_logs import RequestLogs
+from lowwater.logs.request_logs import RequestLogs
 
 FORMATS = (RequestLogs(),)
 START = 1_767_225_600

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import lowwater
+from lowwater.logs.importing import Progress, Skipped
 from lowwater.logs.recording import BrokenLine
 from lowwater.replay.audit import kept
 from lowwater.replay.audit.files import AuditedFile, audit_files
 from lowwater.replay.audit.kept import Kept
 from lowwater.replay.audit.report import by_day, by_model, dearest, line_of, report_of
-from lowwater.replay.importing.importing import Progress, Skipped
 from tests.replay.audit_talk import NOON, Talk, growing, utc_day
 
 

@@ -9,12 +9,12 @@ from statistics import median, quantiles
 import pytest
 
 from bench import foreseen
+from lowwater.logs.importing import recordings
 from lowwater.replay.audit.audited import AuditedSession
 from lowwater.replay.audit.calls import Call, calls_of
 from lowwater.replay.audit.causes import SLACK_TOKENS, misses_of, shortfall
 from lowwater.replay.audit.files import audit_files
 from lowwater.replay.audit.foreseen import foreseen_bill
-from lowwater.replay.importing.importing import recordings
 from tests.replay.audit_talk import PRICING, utc_day
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lowwater.core.api_calls import Usage
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import NativeCompaction
-from lowwater.replay.importing.importing import recordings
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 COMPACTION = {"ts": "2026-02-11T15:00:00Z", "trigger": "auto", "pre_tokens": 9000, "index": 4}

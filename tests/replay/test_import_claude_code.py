@@ -5,8 +5,8 @@ import pytest
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.messages import Text, Thinking, ToolCall, ToolResult
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import NativeCompaction
-from lowwater.replay.importing.importing import recordings
 from tests.replay.claude_lines import START, USAGE, ClaudeLines
 
 

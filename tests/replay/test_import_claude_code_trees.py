@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from lowwater.replay.importing.importing import Skipped, recordings
+from lowwater.logs.importing import Skipped, recordings
 from tests.replay.claude_lines import ClaudeLines
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lowwater.core.api_calls import Usage
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import NativeCompaction
-from lowwater.replay.importing.importing import recordings
 from tests.replay.codex_lines import MODEL, START, call, calls, count, item, line, meta, output, said
 
 

@@ -6,11 +6,9 @@ import os
 
 import pytest
 
-from lowwater.replay.importing import lines as reading
-from lowwater.replay.importing.detect import first_objects
-from lowwater.replay.importing.importing import Progress, Skipped, files_in, recordings
-from lowwater.replay.importing.lines import RecordedFile
-from lowwater.replay.importing.surrogates import without_lone_surrogates
+from lowwater.logs import files as reading
+from lowwater.logs.files import RecordedFile, first_objects, without_lone_surrogates
+from lowwater.logs.importing import Progress, Skipped, files_in, recordings
 from tests.replay.claude_lines import ClaudeLines
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.replay.importing.canonical import Canonical
-from lowwater.replay.importing.claude_code import ClaudeCode
-from lowwater.replay.importing.codex import Codex
-from lowwater.replay.importing.copilot_cli import CopilotCli
-from lowwater.replay.importing.gemini_cli import GeminiCli
-from lowwater.replay.importing.importing import recordings
+from lowwater.logs.canonical import Canonical
+from lowwater.logs.claude_code import ClaudeCode
+from lowwater.logs.codex import Codex
+from lowwater.logs.copilot_cli import CopilotCli
+from lowwater.logs.gemini_cli import GeminiCli
+from lowwater.logs.importing import recordings
 from tests.replay.claude_lines import ClaudeLines
 
 FORMATS = (ClaudeCode(), Codex(), CopilotCli(), GeminiCli(), Canonical())

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Image
+from lowwater.logs.hermes import Hermes
+from lowwater.logs.importing import Skipped, recordings
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.hermes import Hermes
-from lowwater.replay.importing.importing import Skipped, recordings
 
 HERMES = Path(__file__).parents[2] / "bench" / ".envs" / "hermes" / "bin" / "python"
 MAKER = Path(__file__).with_name("making_hermes_state.py")

@@ -14,10 +14,10 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.entries import Compacted
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, session_lines
+from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.message_lists import MessageLists
+from lowwater.logs.own_exports import OwnExports
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.importing import Skipped, recordings
-from lowwater.replay.importing.message_lists import MessageLists
-from lowwater.replay.importing.own_exports import OwnExports
 from lowwater.stores.opening import open_store
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "message-lists"

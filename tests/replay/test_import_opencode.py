@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Image
+from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.opencode import OpenCodeDatabase, OpenCodeFiles
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.importing import Skipped, recordings
-from lowwater.replay.importing.opencode import OpenCodeDatabase, OpenCodeFiles
 from tests.replay.opencode_storage import (
     START,
     Fields,

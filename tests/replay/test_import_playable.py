@@ -11,9 +11,9 @@ from lowwater.cli.app import app
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import own_words
 from lowwater.errors import defect
+from lowwater.logs.gathering import is_empty, playable
+from lowwater.logs.importing import Skipped, recordings
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
-from lowwater.replay.importing.importing import Skipped, recordings
-from lowwater.replay.importing.playable import is_empty, playable
 from lowwater.replay.running.arms import NEUTRAL
 from lowwater.replay.running.session import Options, Task, replay_session
 from tests.replay.claude_lines import ClaudeLines

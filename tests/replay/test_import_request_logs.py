@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Response
 from lowwater.core.messages import Message, Text
+from lowwater.logs.files import RecordedFile
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.lines import RecordedFile
-from lowwater.replay.importing.request_logs_sessions import Asked, Sessions
+from lowwater.logs.request_logs import Asked, Sessions
 from tests.replay.request_lines import (
     BILLED,
     EVENTS,

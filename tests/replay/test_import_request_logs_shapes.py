@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.replay.importing.importing import recordings
+from lowwater.logs.importing import recordings
 from tests.replay.request_lines import (
     BILLED,
     CHUNKS,

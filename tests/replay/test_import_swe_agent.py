@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.importing import recordings
-from lowwater.replay.importing.swe_agent import SweAgent
+from lowwater.logs.swe_agent import SweAgent
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "swe-agent"
 FORMATS = (SweAgent(),)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from lowwater.replay.importing.importing import Progress
+from lowwater.logs.importing import Progress
 
 
 class Told(Protocol):

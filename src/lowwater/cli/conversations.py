@@ -12,9 +12,9 @@ from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.core.messages import Format
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, UnknownFormat
+from lowwater.logs.gathering import is_empty
+from lowwater.logs.importing import recordings
 from lowwater.logs.recording import BrokenLine, Recording
-from lowwater.replay.importing.importing import recordings
-from lowwater.replay.importing.playable import is_empty
 from lowwater.session.factories import FORGETFUL
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session

@@ -19,7 +19,7 @@ from lowwater.core.policies.explanations import sentence
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.recall.recalled import Recalled
 from lowwater.core.wording import money
-from lowwater.load.demo_session import demo_session
+from lowwater.logs.demo_session import demo_session
 from lowwater.session.session import Session
 
 _BAR = 50

@@ -14,7 +14,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.load.demo_session import DemoSession
+from lowwater.logs.demo_session import DemoSession
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import FORGETFUL, ManualClock, counter_for
 from lowwater.session.library import Lowwater

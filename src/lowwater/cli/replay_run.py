@@ -17,7 +17,7 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.replay_page import page
 from lowwater.errors import BadInput, BadSetting
-from lowwater.replay.importing.importing import Progress, Skipped, recordings
+from lowwater.logs.importing import Progress, Skipped, recordings
 from lowwater.replay.pages.replay import replay_page
 from lowwater.replay.pages.timelines import Timelines
 from lowwater.replay.running.arms import ARMS, NEUTRAL

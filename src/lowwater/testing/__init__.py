@@ -1,5 +1,5 @@
 """Public parts for testing what is built on Lowwater: fakes, strategies, a long session, a strict provider."""
 
-from lowwater.load.demo_session import DemoSession, demo_session
+from lowwater.logs.demo_session import DemoSession, demo_session
 
 __all__ = ["DemoSession", "demo_session"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lowwater.errors import LowwaterError, defect
+from lowwater.logs.importing import Progress, Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
 from lowwater.replay.audit.audited import AuditedSession, DayOf
 from lowwater.replay.audit.calls import Call, calls_of
@@ -13,7 +14,6 @@ from lowwater.replay.audit.forks import parts_of
 from lowwater.replay.audit.kept import Entry, Kept, Stamp, Unread, stamp_of, stands_alone, told_before
 from lowwater.replay.audit.pricing import Pricing
 from lowwater.replay.audit.session import audit_session
-from lowwater.replay.importing.importing import Progress, Skipped, files_in, recordings
 
 Reader = Callable[..., Iterable[Recording]]
 """Reads the sessions of files, as `recordings` does."""

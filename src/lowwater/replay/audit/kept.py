@@ -13,9 +13,9 @@ from platformdirs import user_cache_path
 
 import lowwater
 from lowwater.errors import BadInput
+from lowwater.logs.files import RecordedFile
 from lowwater.replay.audit.audited import AuditedSession
 from lowwater.replay.audit.session import numpy_version
-from lowwater.replay.importing.lines import RecordedFile
 
 
 class Unread(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lowwater.replay.importing.importing import Skipped
+from lowwater.logs.importing import Skipped
 from lowwater.replay.running.figures import Figures, Pair, figures_of
 from lowwater.replay.running.results import Kind, SessionResult
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.messages import Format, Message
 from lowwater.errors import BadInput
+from lowwater.logs.gathering import is_empty
 from lowwater.logs.recording import RecordedMessage, Recording
-from lowwater.replay.importing.playable import is_empty
 
 FORMAT: Format = "openai_chat"
 PAUSE = 20.0

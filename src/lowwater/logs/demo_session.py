@@ -1,4 +1,4 @@
-"""The long coding session that is shipped with Lowwater, for the demo and to try things with."""
+"""The recorded session that the demo plays."""
 
 import lzma
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""SWE-agent's trajectories, and those of mini-swe-agent.
+"""SWE-agent and mini-swe-agent: trajectories.
 
 A trajectory is one JSON object. Its `history` is what the agent was shown, one list for all agents that took part; where
 it is missing, the steps in `trajectory` say as much. mini-swe-agent keeps `messages`, with the provider's answers beside
@@ -14,11 +14,9 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
+from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
+from lowwater.logs.gathering import decoded_object, model_of_most, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.replay.importing.decoding import decoded_object, model_of_most, usage_in
-from lowwater.replay.importing.lines import RecordedFile
-from lowwater.replay.importing.outline import fields_in, items_in
-from lowwater.replay.importing.times import seconds
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")

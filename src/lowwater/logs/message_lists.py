@@ -1,4 +1,4 @@
-"""Plain lists of messages, in either provider's format: one a file, one a line, or many in one JSON value.
+"""Lists of messages without anything else.
 
 A list is a JSON array of messages, JSON lines of them, or a field of an object that may say more: a request body, a
 line of a fine-tuning set, a result of tau-bench. What stands in a message beside its content is read where it is there:
@@ -16,12 +16,9 @@ from lowwater.core.formats.detect import detect
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_json, write_object
 from lowwater.errors import BadInput
+from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
+from lowwater.logs.gathering import decoded, gathered, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.replay.importing.decoding import decoded, usage_in
-from lowwater.replay.importing.gathering import gathered
-from lowwater.replay.importing.lines import RecordedFile
-from lowwater.replay.importing.outline import fields_in, items_in
-from lowwater.replay.importing.times import seconds
 
 LISTS = ("messages", "traj", "conversation", "history")
 """The fields of an object in which a list of messages is looked for, the first that has one."""

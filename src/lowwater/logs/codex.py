@@ -6,23 +6,198 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
+from lowwater.logs.files import Line, RecordedFile, first_objects, seconds, time_in
+from lowwater.logs.gathering import Answer, ChatSession, Compacted, Fields, Result, Said, text_of
 from lowwater.logs.recording import Recording
-from lowwater.replay.importing.chat_session import Answer, ChatSession, Compacted, Result, Said
-from lowwater.replay.importing.codex_items import (
-    RESULTS,
-    Item,
-    call_of,
-    content_of,
-    output_of,
-    read_item,
-    texts_of,
+
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+RESULTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
-from lowwater.replay.importing.codex_usage import Counter
-from lowwater.replay.importing.detect import first_objects
-from lowwater.replay.importing.lines import Line, RecordedFile
-from lowwater.replay.importing.times import seconds, time_in
+
+
+KNOWN = CALLS | RESULTS | {"message", "reasoning"}
+"""Items that are part of the conversation; searches that the provider makes itself leave no result to show."""
+
+
+class _Typed(Struct):
+    type: str = ""
+
+
+class Content(Struct):
+    """One part of a message or of a tool's output."""
+
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+    image_url: str | None = None
+
+
+class Item(Struct):
+    """Any item; each type has some of these fields."""
+
+    type: str = ""
+    role: str | None = None
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Raw = Raw(b'""')
+    input: str | None = None
+    action: Raw = Raw(b"null")
+    output: Raw = Raw(b'""')
+    tools: Raw = Raw(b"")
+    content: str | list[Content] | None = None
+    summary: list[Content] | None = None
+
+
+class _Output(Struct):
+    content: Any = None
+    success: bool | None = None
+
+
+def read_item(raw: bytes) -> Item | None:
+    """Return an item, None if it is none of the known ones, or raise BadInput."""
+    return read_json(raw, Item) if read_json(raw, _Typed).type in KNOWN else None
+
+
+def call_of(item: Item) -> Fields | None:
+    """Return a chat message's tool call; None if no result could ever belong to it."""
+    call = item.call_id or item.id
+    if not call:
+        return None
+    if item.type == "custom_tool_call":
+        return {
+            "id": call,
+            "type": "custom",
+            "custom": {"name": item.name or "custom", "input": item.input or ""},
+        }
+    name = item.name or item.type.removesuffix("_call")
+    arguments = text_of(item.action if item.type == "local_shell_call" else item.arguments)
+    return {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def texts_of(content: str | list[Content] | None) -> list[str]:
+    """Return the pieces of text in a message or in reasoning."""
+    if isinstance(content, str):
+        return [content] if content else []
+    return [text for part in content or [] if (text := part.text or part.refusal)]
+
+
+def content_of(content: str | list[Content] | None) -> str | list[Fields]:
+    """Return a message's content as chat messages have it: text and pictures."""
+    if not isinstance(content, list):
+        return content or ""
+    parts: list[Fields] = []
+    for part in content:
+        if part.image_url:
+            parts.append({"type": "image_url", "image_url": {"url": part.image_url}})
+        elif text := part.text or part.refusal:
+            parts.append({"type": "text", "text": text})
+    return parts
+
+
+def output_of(item: Item) -> str | list[Fields]:
+    """Return what a tool answered: text, parts, or (in older rollouts) an object around it."""
+    raw = bytes(item.tools) or bytes(item.output)
+    match raw[:1]:
+        case b"[" if not bytes(item.tools):
+            return content_of(read_json(raw, list[Content]))
+        case b"{":
+            output = read_json(raw, _Output)
+            return output.content if isinstance(output.content, str) else raw.decode()
+        case _:
+            return text_of(Raw(raw))
+
+
+class _Figures(Struct):
+    input_tokens: Tokens = None
+    cached_input_tokens: Tokens = None
+    cache_write_input_tokens: Tokens = None
+    output_tokens: Tokens = None
+
+
+class _Info(Struct):
+    total_token_usage: _Figures | None = None
+    last_token_usage: _Figures | None = None
+
+
+class Counter:
+    """The counts so far, and the answers that still wait for theirs."""
+
+    def __init__(self) -> None:
+        self.prompt: int | None = None
+        """That of the last call."""
+        self._total: Usage | None = None
+        self._waiting: list[Answer] = []
+        self._unseen: list[Usage] = []
+
+    def answered(self, answer: Answer) -> None:
+        """Take note of an answer whose count is to come."""
+        answer.others += self._unseen
+        self._unseen = []
+        self._waiting.append(answer)
+
+    def count(self, raw: Raw) -> bool:
+        """Read a count and tell whether it is new: Codex repeats the last one when it learns of rate limits.
+
+        What the total grew by beyond the last call belongs to a call that had no count of its own; a call that gave
+        no answer, such as one that summarised, is told beside the next.
+        """
+        info = read_json(bytes(raw), _Info) if bytes(raw) not in (b"", b"null") else _Info()
+        total = _usage(info.total_token_usage) if info.total_token_usage else None
+        last = _usage(info.last_token_usage) if info.last_token_usage else None
+        if (total is None and last is None) or (total is not None and total == self._total):
+            return False
+        grown = _less(total, self._total or Usage()) if total else None
+        before, self._total = self._total, total
+        usage = last or grown
+        if usage is None:
+            return False
+        self.prompt = usage.prompt
+        missed = _less(grown, usage) if grown and before else None
+        self._give(usage, missed if missed and missed.prompt else None)
+        return True
+
+    def _give(self, usage: Usage, missed: Usage | None) -> None:
+        if not self._waiting:
+            self._unseen += [missed, usage] if missed else [usage]
+            return
+        *earlier, newest = self._waiting
+        newest.usage = usage
+        if missed and len(earlier) == 1:
+            earlier[0].usage = missed
+        elif missed:
+            newest.others.append(missed)
+        self._waiting = []
+
+
+def _usage(figures: _Figures) -> Usage:
+    """Return the figures taken apart: at OpenAI the input includes what was read from the cache and written to it."""
+    prompt = figures.input_tokens or 0
+    read = min(figures.cached_input_tokens or 0, prompt)
+    written = min(figures.cache_write_input_tokens or 0, prompt - read)
+    return Usage(
+        uncached=prompt - read - written,
+        cache_read=read,
+        cache_write=written,
+        output=figures.output_tokens or 0,
+    )
+
+
+def _less(whole: Usage, some: Usage) -> Usage | None:
+    """Return the difference, or None if the counts began anew."""
+    left = Usage(
+        uncached=whole.uncached - some.uncached,
+        cache_read=whole.cache_read - some.cache_read,
+        cache_write=whole.cache_write - some.cache_write,
+        output=whole.output - some.output,
+    )
+    return left if min(left.uncached, left.cache_read, left.cache_write, left.output) >= 0 else None
+
 
 _KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
 _INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")

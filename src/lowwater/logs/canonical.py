@@ -1,4 +1,4 @@
-"""Sessions in one simple form: a header, then OpenAI chat messages with times, usage and kinds beside them."""
+"""Sessions in one simple form: a header, then OpenAI chat messages with times, usage and model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +10,9 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
+from lowwater.logs.files import Line, RecordedFile, first_objects, seconds
+from lowwater.logs.gathering import decoded, gathered, usage_in
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.replay.importing.decoding import decoded, usage_in
-from lowwater.replay.importing.detect import first_objects
-from lowwater.replay.importing.gathering import gathered
-from lowwater.replay.importing.lines import Line, RecordedFile
-from lowwater.replay.importing.times import seconds
 
 _HEADER = {"id", "agent", "native_compactions"}
 _BESIDE = ("ts", "usage", "model", "kind")

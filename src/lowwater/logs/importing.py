@@ -1,4 +1,4 @@
-"""The sessions in files and folders, one after the other."""
+"""Every format that recordings are known in, and the recordings in a file or folder."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,11 +9,36 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.errors import LowwaterError, defect
+from lowwater.logs.canonical import Canonical
+from lowwater.logs.claude_code import ClaudeCode
+from lowwater.logs.codex import Codex
+from lowwater.logs.copilot_cli import CopilotCli
+from lowwater.logs.files import Format, RecordedFile, Tellers, format_of
+from lowwater.logs.gathering import playable
+from lowwater.logs.gemini_cli import GeminiCli
+from lowwater.logs.hermes import Hermes
+from lowwater.logs.message_lists import MessageLists
+from lowwater.logs.opencode import OpenCodeDatabase, OpenCodeFiles
+from lowwater.logs.own_exports import OwnExports
 from lowwater.logs.recording import BrokenLine, Recording
-from lowwater.replay.importing.detect import Format, format_of
-from lowwater.replay.importing.formats import FORMATS
-from lowwater.replay.importing.lines import RecordedFile, Tellers
-from lowwater.replay.importing.playable import playable
+from lowwater.logs.request_logs import RequestLogs
+from lowwater.logs.swe_agent import SweAgent
+
+FORMATS: tuple[Format, ...] = (
+    ClaudeCode(),
+    Codex(),
+    CopilotCli(),
+    GeminiCli(),
+    Canonical(),
+    OwnExports(),
+    Hermes(),
+    OpenCodeDatabase(),
+    OpenCodeFiles(),
+    SweAgent(),
+    RequestLogs(),
+    MessageLists(),
+)
+
 
 _STEP = 4 << 20
 

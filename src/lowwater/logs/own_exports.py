@@ -1,4 +1,4 @@
-"""Lowwater's own exports of whole sessions (`lowwater sessions export --whole`).
+"""Sessions that Lowwater itself exported.
 
 The lines stand in order: the ledger's entries, then the records of its turns, then events. A compaction of Lowwater
 counts as native: the agent that recorded the session is Lowwater.
@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from lowwater.core.entries import Appended, Compacted, Entry, ModelChanged, Opened, PreambleChanged
 from lowwater.core.events import TurnRecord
 from lowwater.core.stored import About
+from lowwater.logs.files import RecordedFile, first_objects
+from lowwater.logs.gathering import model_of_most
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.replay.importing.decoding import model_of_most
-from lowwater.replay.importing.detect import first_objects
-from lowwater.replay.importing.lines import RecordedFile
 
 _MARK = "lowwater_session"
 

@@ -1,0 +1,459 @@
+"""Files that another program wrote: their lines, rows and fields read as they are, what is broken counted."""
+
+import gzip
+import re
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Protocol, Self, TypeVar, cast
+from urllib.parse import quote
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from lowwater.core.strict_json import read_fields, read_json
+from lowwater.errors import BadInput, UnreadableFile, UnreadableJson
+from lowwater.logs.recording import BrokenLine, Recording
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
+)
+_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+
+def without_lone_surrogates(data: bytes) -> bytes:
+    r"""Return JSON text with each half character that stands alone replaced by `\ufffd`."""
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if _HALF.fullmatch(found[0]) else found[0], data)
+
+
+_EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100: what lies outside is no time at which an agent ran."""
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_UNITS = (1.0, 1e3, 1e6, 1e9)
+
+
+def seconds(told: object) -> float | None:
+    """Return a time that is told in seconds or a finer unit, or as ISO 8601; None for anything else."""
+    if isinstance(told, bool):
+        return None
+    if isinstance(told, int | float):
+        return _from_number(told)
+    return _from_text(told) if isinstance(told, str) else None
+
+
+def time_in(id: str) -> float | None:
+    """Return when an id was given, if it is a UUID of version 7, which begins with the time in milliseconds."""
+    return _from_number(int(id[:8] + id[9:13], 16)) if _UUID7.fullmatch(id) else None
+
+
+def _from_number(told: float) -> float | None:
+    # A digit too many for a float is no time either.
+    if abs(told) > _LATEST * _UNITS[-1] or not isfinite(told):
+        return None
+    return next((told / unit for unit in _UNITS if _EARLIEST <= told / unit < _LATEST), None)
+
+
+def _from_text(told: str) -> float | None:
+    try:
+        read = datetime.fromisoformat(told)
+        return _from_number((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+T = TypeVar("T")
+
+LONGEST_LINE = 64 << 20
+LARGEST_WHOLE = 512 << 20
+MOST_BROKEN = 10_000
+_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
+_STEP = 1 << 20
+_GZIP = b"\x1f\x8b"
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading raises when a disk, or the compressed data in a file, is bad."""
+
+
+Tellers = dict[str, tuple[str, str]]
+"""For each call, the file and the session that told of it first."""
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One line without its end; half characters in it, which agents cut off, are mended."""
+
+    number: int
+    """From 1."""
+    at: int
+    """Where it begins, in bytes of the plain content."""
+    data: bytes
+
+
+class RecordedFile:
+    """One file, plain or gzip, open for reading.
+
+    `tellers` is shared by all files of a run.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        tellers: Tellers | None = None,
+        on_read: Callable[[int], None] | None = None,
+    ) -> None:
+        self.path = path
+        self._tellers: Tellers = {} if tellers is None else tellers
+        self._on_read = on_read
+        self._broken: list[BrokenLine] = []
+        self._ever_broken: set[BrokenLine] = set()
+        try:
+            self._disk: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise UnreadableFile(f"cannot be opened: {error.strerror}") from None
+        packed = self._disk.peek(2)[:2] == _GZIP
+        self._content = cast(BinaryIO, gzip.GzipFile(fileobj=self._disk, mode="rb")) if packed else self._disk
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._content.close()
+        self._disk.close()
+
+    def head(self) -> bytes:
+        """Return the beginning: a few whole lines if they are not too long; raise UnreadableFile if even that fails."""
+        try:
+            self._content.seek(0)
+            head = self._content.read(_HEAD)
+            while head.count(b"\n") < _LINES_IN_HEAD and len(head) < _LONGEST_HEAD:
+                more = self._content.read(_STEP)
+                if not more:
+                    break
+                head += more
+        except _UNREADABLE as error:
+            raise UnreadableFile(f"cannot be read: {_said(error)}") from None
+        return head
+
+    def lines(self) -> Iterator[Line]:
+        """Yield every line that is not blank, from the first on; those that are no text or too long are broken.
+
+        A file that ends badly ends there; one with too many broken lines is not read on.
+        """
+        number = at = 0
+        try:
+            self._content.seek(0)
+            while data := self._content.readline(LONGEST_LINE + 1):
+                number += 1
+                begin, at = at, at + len(data)
+                if len(data) > LONGEST_LINE and not data.endswith(b"\n"):
+                    at += self._skip_line()
+                    self.broken(number, f"longer than {LONGEST_LINE:,} bytes")
+                elif not _is_text(data):
+                    self.broken(number, "not UTF-8")
+                elif not data.isspace():
+                    yield Line(number=number, at=begin, data=_mended(data))
+                self._progress()
+                if len(self._ever_broken) >= MOST_BROKEN:
+                    self.broken(number, f"{MOST_BROKEN:,} broken lines: the rest was not read")
+                    return
+        except _UNREADABLE as error:
+            self.broken(number + 1, f"the file cannot be read on: {_said(error)}")
+
+    def line_at(self, at: int) -> bytes:
+        """Return the line that begins there, as `lines` gave it; fast in the order of the file."""
+        try:
+            self._content.seek(at)
+            return _mended(self._content.readline(LONGEST_LINE + 1))
+        except _UNREADABLE as error:
+            raise UnreadableFile(f"cannot be read again: {_said(error)}") from None
+
+    def whole(self) -> bytes:
+        """Return all of its content, or raise a BadInput if it is no text, too large or unreadable."""
+        content = bytearray()
+        try:
+            self._content.seek(0)
+            while data := self._content.read(_STEP):
+                content += data
+                self._progress()
+                if len(content) > LARGEST_WHOLE:
+                    raise UnreadableFile(f"one JSON value of more than {LARGEST_WHOLE:,} bytes")
+        except _UNREADABLE as error:
+            raise UnreadableFile(f"cannot be read: {_said(error)}") from None
+        if not _is_text(content):
+            raise UnreadableJson("not UTF-8")
+        return _mended(bytes(content))
+
+    def broken(self, where: int | str, why: str) -> None:
+        """Count something that could not be read, once: `where` is a line's number or other words for a place."""
+        broken = BrokenLine(place=f"{self.path}:{where}", why=why)
+        if broken not in self._ever_broken:
+            self._ever_broken.add(broken)
+            self._broken.append(broken)
+
+    def take_broken(self) -> tuple[BrokenLine, ...]:
+        """Return what was broken since this was last asked."""
+        taken, self._broken = tuple(self._broken), []
+        return taken
+
+    def read(self, line: Line, kind: type[T]) -> T | None:
+        """Return the line as `kind`; None, and the line is counted as broken, if it is none."""
+        try:
+            return read_json(line.data, kind)
+        except BadInput as error:
+            self.broken(line.number, str(error))
+            return None
+
+    def told_by(self, call: str, session: str) -> str | None:
+        """Return the other session that told of a call first; None if the given one of this file does, from now on."""
+        mine = (str(self.path), session)
+        teller = self._tellers.setdefault(call, mine)
+        return None if teller == mine else teller[1]
+
+    def teller(self, call: str, session: str) -> str:
+        """Return the session that told of a call first, which is the given one if no other did."""
+        return self.told_by(call, session) or session
+
+    def _skip_line(self) -> int:
+        skipped = 0
+        while data := self._content.readline(_STEP):
+            skipped += len(data)
+            self._progress()
+            if data.endswith(b"\n"):
+                break
+        return skipped
+
+    def _progress(self) -> None:
+        if self._on_read is not None:
+            self._on_read(self._disk.tell())
+
+
+def _mended(data: bytes) -> bytes:
+    ended = data.rstrip(b"\r\n")
+    return without_lone_surrogates(ended) if b"\\ud" in ended or b"\\uD" in ended else ended
+
+
+def _is_text(data: bytes | bytearray) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _said(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+_DATABASE_HEAD = b"SQLite format 3\x00"
+_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
+"""What a damaged file raises: its names need not be Unicode, its numbers need not fit."""
+
+
+class Database:
+    """An open file; text in it that is no Unicode is mended."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Return the columns of a table; none if there is no such table."""
+        return frozenset(str(row["name"]) for row in self.rows(f'PRAGMA table_info("{table}")'))
+
+    def rows(self, query: str, *values: object) -> Iterator[sqlite3.Row]:
+        """Yield what a query finds, and raise UnreadableFile where the file is damaged."""
+        try:
+            yield from self._connection.execute(query, values)
+        except _DATABASE_UNREADABLE as error:
+            raise UnreadableFile(f"the database cannot be read: {error}") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a database, or raise UnreadableFile."""
+    with closing(_connected(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        yield Database(connection)
+
+
+def has_columns(head: bytes, path: Path, **columns: str) -> bool:
+    """Tell whether a file is a database whose tables have these columns, one each."""
+    if not head.startswith(_DATABASE_HEAD):
+        return False
+    try:
+        with opened(path) as database:
+            return all(column in database.columns(table) for table, column in columns.items())
+    except UnreadableFile:
+        return False
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Return a connection that writes nothing, not even a lock, unless a program has the database open just now."""
+    log = path.with_name(f"{path.name}-wal")
+    modes = ("mode=ro", "immutable=1") if log.exists() and log.stat().st_size else ("immutable=1", "mode=ro")
+    said = ""
+    for mode in modes:
+        connection = None
+        try:
+            connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
+            connection.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
+        except _DATABASE_UNREADABLE as error:
+            said = str(error)
+            if connection is not None:
+                connection.close()
+        else:
+            return connection
+    raise UnreadableFile(f"the database cannot be read: {said}")
+
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
+_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
+
+
+def fields_in(data: bytes) -> dict[str, bytes]:
+    """Return the fields of an object as far as they go; the value of the last one may be cut short."""
+    if data.lstrip()[:1] != b"{":
+        return {}
+    try:
+        return read_fields(data)
+    except BadInput:
+        return _first_fields(data)
+
+
+def items_in(data: bytes) -> Iterator[bytes]:
+    """Yield the items of an array as far as they go; the last one may be cut short."""
+    if data.lstrip()[:1] != b"[":
+        return
+    try:
+        whole = read_json(data, list[Raw])
+    except BadInput:
+        yield from _pieces(data)
+    else:
+        yield from map(bytes, whole)
+
+
+def _first_fields(data: bytes) -> dict[str, bytes]:
+    fields: dict[str, bytes] = {}
+    for piece in _pieces(data):
+        name = _FIELD.match(piece)
+        if name is None:
+            continue
+        try:
+            fields[read_json(name[1], str)] = piece[name.end() :].strip()
+        except BadInput:
+            continue
+    return fields
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    depth, start = 0, len(data)
+    for found in _TOKEN.finditer(data):
+        token = found.group()
+        if token == b'"':
+            break  # a text without an end
+        if token in b"{[":
+            depth += 1
+            start = found.end() if depth == 1 else start
+        elif token in b"}]":
+            depth -= 1
+        if (token == b"," and depth == 1) or depth == 0:
+            yield from _piece(data[start : found.start()])
+            start = found.end()
+        if depth == 0:
+            return
+    yield from _piece(data[start:])
+
+
+def _piece(data: bytes) -> Iterator[bytes]:
+    if piece := data.strip():
+        yield piece
+
+
+class Sharing(Struct, kw_only=True):
+    """The calls of one session so far, and which of them another one told before."""
+
+    session: str
+    calls: int = 0
+    new: int = 0
+    messages: int = 0
+    """How many of its first messages the other has too."""
+    teller: str = ""
+    """The other."""
+
+    def tells(self, file: RecordedFile, call: str) -> bool:
+        """Count a call, and tell whether it is this session that tells of it."""
+        self.calls += 1
+        teller = file.told_by(call, self.session)
+        if teller is None:
+            self.new += 1
+        elif not self.new:
+            self.teller = teller
+        return teller is None
+
+    def answered(self, messages: int) -> None:
+        """Take note that the last call and its results are told, with so many messages up to there."""
+        if not self.new:
+            self.messages = messages
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether another session has told all its calls."""
+        return self.calls > 0 and self.new == 0
+
+    def related(self, recording: Recording, *, parent: str = "", relation: str = "") -> Recording:
+        """Return the recording as what it says it is; else as a fork, if it shares messages with another."""
+        if not relation and self.messages:
+            parent, relation = self.teller, "fork"
+        return replace(recording, parent=parent, relation=relation, shared=self.messages)
+
+
+_ENOUGH = 50
+
+
+class Format(Protocol):
+    """One way in which agents write their sessions down."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        ...
+
+    def recognises(self, head: bytes, path: Path, /) -> bool:
+        """Tell by the first bytes whether a file is in this format; they may end in the midst of a line."""
+        ...
+
+    def read(self, file: RecordedFile, /) -> Iterator[Recording]:
+        """Yield the sessions in a file; what cannot be read goes to `file.broken`, a BadInput ends the file."""
+        ...
+
+
+def format_of(head: bytes, path: Path, formats: Iterable[Format]) -> Format | None:
+    """Return the first format that knows the file."""
+    return next((format for format in formats if format.recognises(head, path)), None)
+
+
+@lru_cache(maxsize=2)
+def first_objects(head: bytes) -> tuple[dict[str, Raw], ...]:
+    """Return the JSON objects among the first whole lines, each with its fields as bytes; other lines are passed over.
+
+    A single line counts as whole, in case the file has no more.
+    """
+    lines = head.split(b"\n")
+    whole = lines[:-1] if len(lines) > 1 and lines[-1].strip() else lines
+    return tuple(found for line in whole[:_ENOUGH] if (found := _fields(line)) is not None)
+
+
+def _fields(line: bytes) -> dict[str, Raw] | None:
+    try:
+        return read_json(line, dict[str, Raw])
+    except BadInput:
+        return None

@@ -1,0 +1,541 @@
+"""OpenCode: sessions in its database or its files."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Usage
+from lowwater.core.strict_json import read_json, write_json
+from lowwater.errors import BadInput
+from lowwater.logs.files import (
+    Database,
+    RecordedFile,
+    fields_in,
+    has_columns,
+    items_in,
+    opened,
+    seconds,
+    without_lone_surrogates,
+)
+from lowwater.logs.gathering import between_tags, decoded_object, gathered
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+
+Figure = int | float | None
+
+
+class Span(Struct):
+    """When something began and ended, in milliseconds."""
+
+    created: Any = None
+    completed: Any = None
+    start: Any = None
+    end: Any = None
+    compacted: Any = None
+    """When the output of a tool was cleared."""
+
+
+class _Cache(Struct):
+    read: Figure = None
+    write: Figure = None
+
+
+class Tokens(Struct):
+    """What a call consumed; `input` is what was not read from the cache and not written to it."""
+
+    input: Figure = None
+    output: Figure = None
+    reasoning: Figure = None
+    total: Figure = None
+    cache: _Cache | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The same in parts that do not overlap; None if there was no prompt.
+
+        Since a total is recorded, reasoning stands beside the output; before, it was part of it.
+        """
+        cache = self.cache or _Cache()
+        figures = (self.input, cache.read, cache.write, self.output)
+        uncached, read, written, output = map(_count, figures)
+        beyond = _count(self.total) - uncached - read - written
+        output = max(output, min(beyond, output + _count(self.reasoning)))
+        usage = Usage(uncached=uncached, cache_read=read, cache_write=written, output=output)
+        return usage if usage.prompt else None
+
+
+class SessionInfo(Struct):
+    """A session without its messages."""
+
+    id: str = ""
+    parent: str | None = field(default=None, name="parentID")
+    time: Span | None = None
+
+
+class MessageInfo(Struct):
+    """A message without its parts."""
+
+    role: str
+    id: str = ""
+    model: str | None = field(default=None, name="modelID")
+    parent: str | None = field(default=None, name="parentID")
+    time: Span | None = None
+    tokens: Tokens | None = None
+    summary: Any = None
+    error: Any = None
+    system: Any = None
+
+    @property
+    def begun(self) -> float | None:
+        """When it was begun: for an answer, when it was asked for."""
+        return seconds(self.time.created) if self.time else None
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether this is an answer that stands for all before it, and came to its end."""
+        ended = self.time is not None and self.time.completed is not None
+        return self.role == "assistant" and self.summary is True and self.error is None and ended
+
+
+class File(Struct):
+    """Something attached, mostly a picture as a data URL."""
+
+    mime: str = ""
+    url: str = ""
+    filename: str | None = None
+
+
+class State(Struct):
+    """What became of a tool call."""
+
+    status: str = ""
+    input: Raw = Raw(b"{}")
+    output: str | None = None
+    error: str | None = None
+    time: Span | None = None
+    attachments: list[File] | None = None
+
+
+class Part(Struct):
+    """One part of a message, of any type: a type has only some of these."""
+
+    type: str
+    text: str = ""
+    synthetic: bool | None = None
+    ignored: bool | None = None
+    time: Span | None = None
+    mime: str = ""
+    url: str = ""
+    filename: str | None = None
+    call: str = field(default="", name="callID")
+    tool: str = ""
+    state: State | None = None
+    tokens: Tokens | None = None
+    auto: bool | None = None
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """A message with its parts, in order, as they were read."""
+
+    where: str
+    info: MessageInfo
+    parts: tuple[Part, ...]
+
+
+def _count(figure: Figure) -> int:
+    return int(figure) if figure is not None and 0 <= figure < 1 << 53 else 0
+
+
+_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
+_INTERRUPTED = "[Tool execution was interrupted]"
+_AT_ONCE = 5.0
+"""Seconds between outputs that one prune clears."""
+_NOT_SENT = ("text/plain", "application/x-directory")
+"""Files of these types stand as text beside their part."""
+
+
+class Conversation:
+    """A session's messages as they are put together."""
+
+    def __init__(self, file: RecordedFile, told: Sequence[Told]) -> None:
+        self.messages: list[RecordedMessage] = []
+        self.compactions: list[NativeCompaction] = []
+        self._file = file
+        self._summed_up = {one.info.parent for one in told if one.info.is_summary}
+        self._asked = {one.info.id for one in told if any(part.type == "compaction" for part in one.parts)}
+        for one in told:
+            if one.info.role == "user":
+                self._ask(one)
+            elif one.info.role == "assistant":
+                self._answer(one)
+            else:
+                file.broken(one.where, "neither of the user nor of the assistant")
+        self.compactions += list(self._prunes(told))
+        self.compactions.sort(key=lambda compaction: compaction.index)
+
+    def _ask(self, told: Told) -> None:
+        request = next((part for part in told.parts if part.type == "compaction"), None)
+        texts = [part for part in told.parts if part.type == "text" and not part.ignored]
+        kind = "meta" if texts and all(part.synthetic for part in texts) else ""
+        if request is not None:
+            kind = "synthetic"
+            if told.info.id in self._summed_up:
+                kind = "compact_summary"
+                self._compacted(told.info, trigger="manual" if request.auto is False else "auto")
+        blocks = [block for part in told.parts if (block := _block(part, marked=not kind)) is not None]
+        if blocks:
+            self._add({"role": "user", "content": blocks}, told.where, at=told.info.begun, kind=kind)
+
+    def _answer(self, told: Told) -> None:
+        info = told.info
+        if not _is_sent(told):
+            return
+        if info.is_summary and info.parent not in self._asked:
+            self._compacted(info, trigger="")  # before 1.0 the summary itself was all there is
+        steps = list(_steps(told.parts))
+        asked_at = info.begun
+        for step in steps:
+            asked_at = self._step(step, told, asked_at, alone=len(steps) == 1)
+
+    def _step(self, step: Sequence[Part], told: Told, asked_at: float | None, *, alone: bool) -> float | None:
+        """Add what one call answered and what its tools returned; return when the last of them did."""
+        info = told.info
+        finished = next((part.tokens for part in step if part.type == "step-finish" and part.tokens), None)
+        tokens = finished or (info.tokens if alone else None)
+        call = RecordedCall(model=info.model or "", usage=tokens.usage if tokens else None, asked_at=asked_at)
+        kind = "compact_summary" if info.is_summary else ""
+        at = _answered(step) or (seconds(info.time.completed) if info.time else None) or info.begun
+        if not self._add(_answer_of(step), told.where, at=at, kind=kind, call=call):
+            return asked_at
+        ended = [at]
+        for part in step:
+            if part.type == "tool":
+                state = part.state or State()
+                ran = seconds(state.time.end) if state.time else None
+                is_done = state.status in ("completed", "error")
+                result = {"role": "tool", "tool_call_id": part.call, "name": part.tool, **_result(state)}
+                self._add(result, told.where, at=ran or at, kind=kind if is_done else "synthetic")
+                ended.append(ran)
+        return max((time for time in ended if time is not None), default=asked_at)
+
+    def _add(
+        self, shaped: object, where: str, *, at: float | None, kind: str, call: RecordedCall | None = None
+    ) -> bool:
+        message = decoded_object(shaped, file=self._file, where=where)
+        if message is not None:
+            self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))
+        return message is not None
+
+    def _prunes(self, told: Sequence[Told]) -> Iterator[NativeCompaction]:
+        """Yield the prunes: results whose output was cleared, those at one time together."""
+        cleared = sorted(
+            (at, part.call)
+            for one in told
+            for part in one.parts
+            if part.state and part.state.time and (at := seconds(part.state.time.compacted)) is not None
+        )
+        ended: float | None = None
+        calls: list[str] = []
+        for at, call in cleared:
+            if ended is not None and at - ended > _AT_ONCE:
+                yield self._prune(ended, calls)
+                calls = []
+            ended = at
+            calls.append(call)
+        if ended is not None:
+            yield self._prune(ended, calls)
+
+    def _prune(self, at: float, calls: Sequence[str]) -> NativeCompaction:
+        later = (index for index, one in enumerate(self.messages) if one.at is not None and one.at > at)
+        index = next(later, len(self.messages))
+        usages = (one.call.usage for one in reversed(self.messages[:index]) if one.call and one.call.usage)
+        last = next(usages, None)
+        return NativeCompaction(
+            index=index,
+            kind="prune",
+            at=at,
+            trigger="auto",
+            before=last.prompt if last else None,
+            cleared=tuple(calls),
+        )
+
+    def _compacted(self, info: MessageInfo, *, trigger: str) -> None:
+        calls = (one.call.usage for one in reversed(self.messages) if one.call and one.call.usage)
+        last = next(calls, None)
+        self.compactions.append(
+            NativeCompaction(
+                index=len(self.messages), at=info.begun, trigger=trigger, before=last.prompt if last else None
+            )
+        )
+
+
+def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Yield the parts of each call; before 1.0 one message held all calls of an answer."""
+    step: list[Part] = []
+    for part in parts:
+        if part.type == "step-start" and _has_content(step):
+            yield step
+            step = []
+        step.append(part)
+    if _has_content(step):
+        yield step
+
+
+def _has_content(step: Sequence[Part]) -> bool:
+    return any(part.type in ("text", "reasoning", "tool") for part in step)
+
+
+def _is_sent(told: Told) -> bool:
+    """Tell whether an answer goes on being sent: one that failed does not, one that was stopped in its midst does."""
+    error = told.info.error
+    if error is None:
+        return True
+    stopped = isinstance(error, dict) and error.get("name") == "MessageAbortedError"
+    return stopped and any(part.type in ("text", "tool") for part in told.parts)
+
+
+def _answer_of(step: Sequence[Part]) -> dict[str, object]:
+    texts = [{"type": "text", "text": part.text} for part in step if part.type == "text" and part.text]
+    thoughts = [part.text for part in step if part.type == "reasoning" and part.text]
+    calls = [_call(part) for part in step if part.type == "tool"]
+    answer: dict[str, object] = {"role": "assistant", "content": texts or None}
+    if thoughts:
+        answer["reasoning_content"] = "\n".join(thoughts)
+    if calls:
+        answer["tool_calls"] = calls
+    return answer
+
+
+def _call(part: Part) -> dict[str, object]:
+    arguments = bytes((part.state or State()).input).decode(errors="replace")
+    return {"id": part.call, "type": "function", "function": {"name": part.tool, "arguments": arguments}}
+
+
+def _result(state: State) -> dict[str, object]:
+    if state.status == "completed":
+        pictures = [block for file in state.attachments or () if (block := _file(file)) is not None]
+        return {"content": [{"type": "text", "text": state.output or ""}, *pictures]}
+    return {"content": (state.error if state.status == "error" else None) or _INTERRUPTED, "is_error": True}
+
+
+def _block(part: Part, *, marked: bool) -> dict[str, object] | None:
+    """Return a part of the user's message; what OpenCode adds to the user's words, such as a file's text, is `marked`."""
+    match part.type:
+        case "text" if part.synthetic and marked and part.text and not part.ignored:
+            return {"type": "text", "text": between_tags(part.text)}
+        case "text":
+            return {"type": "text", "text": part.text} if part.text and not part.ignored else None
+        case "file":
+            return _file(File(mime=part.mime, url=part.url, filename=part.filename))
+        case "compaction":
+            return {"type": "text", "text": _ASKS_FOR_SUMMARY}
+        case "subtask":
+            return {"type": "text", "text": _RAN_A_TOOL}
+        case _:
+            return None
+
+
+def _file(file: File) -> dict[str, object] | None:
+    if not file.url or file.mime in _NOT_SENT:
+        return None
+    if file.mime.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": file.url}}
+    return {"type": "file", "file": {"filename": file.filename or "", "file_data": file.url}}
+
+
+def _answered(step: Sequence[Part]) -> float | None:
+    """Return when the model had said all of it: the end of its last text, or the start of its last tool."""
+    told = []
+    for part in step:
+        if part.type in ("text", "reasoning") and part.time is not None:
+            told.append(seconds(part.time.end))
+        elif part.type == "tool" and part.state is not None and part.state.time is not None:
+            told.append(seconds(part.state.time.start))
+    return max((time for time in told if time is not None), default=None)
+
+
+_AGENT = "opencode"
+
+T = TypeVar("T")
+
+
+class _Raw(Struct, frozen=True):
+    """One JSON object and where it was found."""
+
+    where: str
+    data: bytes
+
+
+class OpenCodeFiles:
+    """A session's file, from which its messages and their parts are found in the folders beside it, or an export."""
+
+    name = _AGENT
+
+    def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
+        """Tell by the ids that only OpenCode gives."""
+        fields = fields_in(head)
+        return _is_session(fields) or _is_piece(fields) or _is_session(fields_in(fields.get("info", b"")))
+
+    def read(self, file: RecordedFile) -> Iterator[Recording]:
+        """Yield the session; messages and parts are read with theirs and give none."""
+        data, name = file.whole(), file.path.name.partition(".")[0]
+        fields = fields_in(data)
+        if _is_piece(fields):
+            raise BadInput("a message or part, which is read with its session")
+        if "messages" in fields:
+            info = _read(_Raw("info", fields.get("info", b"")), SessionInfo, file) or SessionInfo()
+            told = _exported(fields["messages"], file)
+            yield from _recording(replace(info, id=info.id or name), told, file)
+        else:
+            info = _read(_Raw("session", data), SessionInfo, file) or SessionInfo()
+            yield from _recording(replace(info, id=name), _beside(file), file)
+
+
+class OpenCodeDatabase:
+    """All sessions of a database, one in memory at a time."""
+
+    name = _AGENT
+
+    def recognises(self, head: bytes, path: Path) -> bool:
+        """Tell by the tables that OpenCode makes."""
+        return has_columns(head, path, session="parent_id", message="data", part="message_id")
+
+    def read(self, file: RecordedFile) -> Iterator[Recording]:
+        """Yield each session, oldest first."""
+        with opened(file.path) as database:
+            sessions = list(database.rows("SELECT id, parent_id, time_created FROM session ORDER BY id"))
+            for row in sessions:
+                info = SessionInfo(id=str(row["id"]), parent=_text(row["parent_id"]))
+                for recording in _recording(info, _stored(info.id, database, file), file):
+                    yield replace(recording, started_at=seconds(row["time_created"]))
+
+
+def _recording(info: SessionInfo, told: Sequence[Told], file: RecordedFile) -> Iterator[Recording]:
+    """Yield the session if it has messages and was not told before: a database takes over what files held."""
+    conversation = Conversation(file, told)
+    place = str(file.path)
+    if not conversation.messages or file.teller(f"{_AGENT}:{info.id}", place) != place:
+        return
+    prompts = (one.info.system for one in told if isinstance(one.info.system, str) and one.info.system)
+    prompt = next(prompts, "")
+    yield replace(
+        gathered(
+            file,
+            id=info.id,
+            agent=_AGENT,
+            messages=conversation.messages,
+            compactions=conversation.compactions,
+            system=write_json(prompt) if prompt else b"",
+            started_at=seconds(info.time.created) if info.time else None,
+        ),
+        parent=info.parent or "",
+        relation="subagent" if info.parent else "",
+    )
+
+
+def _beside(file: RecordedFile) -> list[Told]:
+    """Return the messages of a session from the folders beside its file."""
+    session = file.path.name.partition(".")[0]
+    for base in file.path.parents[:3]:
+        if (base / "message" / session).is_dir():
+            each = (
+                _told(_contents(path), _parts_beside(base, session, path), file)
+                for path in sorted((base / "message" / session).glob("*.json"))
+            )
+            return _in_order(each)
+    return []
+
+
+def _parts_beside(base: Path, session: str, message: Path) -> Iterator[_Raw]:
+    """Yield the parts of a message; before 0.6 they lay a folder deeper."""
+    name = message.name.partition(".")[0]
+    for folder in (base / "part" / name, base / "part" / session / name):
+        for path in sorted(folder.glob("*.json")):
+            yield _contents(path)
+
+
+def _contents(path: Path) -> _Raw:
+    """Return what is in a file; one that cannot be opened is as broken as an empty one."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        data = b""
+    where = f"{path.parent.name}/{path.name}"
+    return _Raw(where, without_lone_surrogates(data) if b"\\u" in data else data)
+
+
+def _exported(messages: bytes, file: RecordedFile) -> list[Told]:
+    each: list[Told | None] = []
+    for at, item in enumerate(items_in(messages)):
+        fields = fields_in(item)
+        parts = [
+            _Raw(f"messages[{at}].parts[{n}]", raw)
+            for n, raw in enumerate(items_in(fields.get("parts", b"")))
+        ]
+        each.append(_told(_Raw(f"messages[{at}]", fields.get("info", b"")), parts, file))
+    return _in_order(each)
+
+
+def _stored(session: str, database: Database, file: RecordedFile) -> list[Told]:
+    """Return the messages of a session from a database; what is damaged ends them."""
+    parts: dict[str, list[_Raw]] = {}
+    each: list[Told | None] = []
+    try:
+        found = database.rows(
+            "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", session
+        )
+        for message, rows in groupby(found, key=lambda row: str(row["message_id"])):
+            parts[message] = [_Raw(f"part {row['id']}", _bytes(row["data"])) for row in rows]
+        for row in database.rows("SELECT id, data FROM message WHERE session_id = ? ORDER BY id", session):
+            id = str(row["id"])
+            told = _told(_Raw(f"message {id}", _bytes(row["data"])), parts.get(id, []), file)
+            each.append(told and replace(told, info=replace(told.info, id=id)))
+    except BadInput as error:
+        file.broken(f"session {session}", str(error))
+    return _in_order(each)
+
+
+def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> Told | None:
+    info = _read(raw, MessageInfo, file)
+    if info is None:
+        return None
+    read = (_read(part, Part, file) for part in parts)
+    return Told(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
+
+
+def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
+    try:
+        return read_json(raw.data, kind)
+    except BadInput as error:
+        file.broken(raw.where, str(error))
+        return None
+
+
+def _in_order(each: Iterable[Told | None]) -> list[Told]:
+    """Return the messages in the order they were begun; ids grow with time too."""
+    return sorted(
+        (one for one in each if one is not None), key=lambda one: (one.info.begun or 0.0, one.info.id)
+    )
+
+
+def _is_session(fields: dict[str, bytes]) -> bool:
+    return fields.get("id", b"").startswith(b'"ses') and {"time", "version"} <= fields.keys()
+
+
+def _is_piece(fields: dict[str, bytes]) -> bool:
+    is_message = fields.get("id", b"").startswith(b'"msg') and {"role", "sessionID"} <= fields.keys()
+    return is_message or (
+        fields.get("id", b"").startswith(b'"prt') and {"type", "messageID"} <= fields.keys()
+    )
+
+
+def _text(told: object) -> str:
+    return told if isinstance(told, str) else ""
+
+
+def _bytes(told: object) -> bytes:
+    text = told.encode(errors="replace") if isinstance(told, str) else b""
+    return without_lone_surrogates(text) if b"\\u" in text else text

@@ -1,1 +1,0 @@
-"""Recordings of other programs, whatever they wrote them as."""
