@@ -16,7 +16,7 @@ from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.core.mechanisms.reuse import chance_of_use
 from lowwater.core.messages import Message, ToolCall
 from lowwater.core.tools import ToolClass, class_of
-from lowwater.replay.references import uses_of
+from lowwater.lab.references.uses import uses_of
 
 AGES = (5, 20, 80)
 LENGTHS = (600, 2_000, 6_000, 20_000, 10**9)

@@ -26,14 +26,11 @@ from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.costs.rent import Offer
 from lowwater.core.formats.openai_chat import decode_message
 from lowwater.core.mechanisms.placeholder import placeholder
+from lowwater.lab.course import Course, Sheet, State, Timed, Use, course_of
+from lowwater.lab.optimum import optimum
+from lowwater.lab.references.uses import find, uses_of
+from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, run
 from lowwater.protocols import Tokenizer
-from lowwater.replay.course import Course, Sheet, State, Use
-from lowwater.replay.optimum import optimum
-from lowwater.replay.policies import POLICIES, run
-from lowwater.replay.recorded import Timed, course_of
-from lowwater.replay.references import find, uses_of
-from lowwater.replay.renting import RentOrBuy
-from lowwater.replay.tally import Tally
 from tests.generated.courses import SESSIONS, TAIL, generate, is_for_tuning
 
 BASE = 1_000_000

@@ -24,12 +24,12 @@ from lowwater.cli.inspect import fill_of
 from lowwater.cli.kept_words import day
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.errors import LowwaterError, defect
+from lowwater.lab.audit.files import audit_files
+from lowwater.lab.replay.run import cores
+from lowwater.lab.replay.script import NEUTRAL
+from lowwater.lab.replay.session import Options, Task, replay_session
 from lowwater.logs.importing import Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
-from lowwater.replay.audit.files import audit_files
-from lowwater.replay.running.arms import NEUTRAL
-from lowwater.replay.running.engine import cores
-from lowwater.replay.running.session import Options, Task, replay_session
 from lowwater.session.factories import counter_for
 from lowwater.settings import Settings
 

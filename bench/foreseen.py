@@ -14,10 +14,8 @@ from statistics import median, quantiles
 
 from bench.starts import Begun, Starts
 from bench.transcripts import CANONICAL
+from lowwater.lab.audit.calls import Pricing, Start, calls_of, foreseen_bill
 from lowwater.logs.importing import recordings
-from lowwater.replay.audit.calls import calls_of
-from lowwater.replay.audit.foreseen import Start, foreseen_bill
-from lowwater.replay.audit.pricing import Pricing
 
 BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("agentv", "openai"): (0.12, 0.20),

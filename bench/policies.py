@@ -5,7 +5,7 @@
 Every recorded session with times and at least 60 calls is played through the library: the messages as they were
 recorded, at the times they were recorded; or, with `--generated`, sessions of the project's own generator. A call is billed as the provider's cache rules say (`economics`), a summary as
 a call that rides the cached prefix, and each result that a call uses and that is no longer in the view as one recall: a
-call over the cached prompt and a write of the content (`replay/running/full.py`).
+call over the cached prompt and a write of the content (`lab/replay/live.py`).
 """
 
 import sys
@@ -18,12 +18,11 @@ from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
+from lowwater.lab.references.uses import uses_of
+from lowwater.lab.replay.live import Part, play_full
+from lowwater.lab.replay.on_course import Outcome
+from lowwater.lab.replay.script import Script, course_for, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
-from lowwater.replay.references.uses import uses_of
-from lowwater.replay.running.courses import course_for
-from lowwater.replay.running.full import Part, play_full
-from lowwater.replay.running.results import Outcome
-from lowwater.replay.running.script import Script, script_of
 from tests.generated import Kind, generate_session
 
 OURS = "rent-or-buy"

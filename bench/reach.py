@@ -24,7 +24,8 @@ from lowwater.core.messages import texts_of
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.replay.references import Outcome, Recall, Scorer, recall_of, uses_of
+from lowwater.lab.references.reaching import Outcome, Recall, Scorer, recall_of
+from lowwater.lab.references.uses import uses_of
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.stores.opening import open_store

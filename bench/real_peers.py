@@ -27,7 +27,7 @@ from bench.real_peers_table import page
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
 from lowwater.errors import LowwaterError
-from lowwater.replay.running.sheets import SHEETS, model_named
+from lowwater.lab.replay.script import SHEETS, model_named
 
 FIRST = "openai-30m"
 """Reads at 0.10, writes at 1.25, a window that holds the session, and tokens that are nearly o200k's."""

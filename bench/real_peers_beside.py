@@ -6,13 +6,10 @@ from msgspec.structs import replace
 from bench.peers.worker import WINDOW
 from bench.real_peers_cases import Case
 from lowwater.core.models.model import Model
-from lowwater.replay.peers import PEERS
-from lowwater.replay.peers_playing import play
-from lowwater.replay.running.courses import course_for
-from lowwater.replay.running.on_course import OPTIMUM, OnCourse
-from lowwater.replay.running.results import Outcome
-from lowwater.replay.running.sheets import sheet_of
-from lowwater.replay.tally import Tally
+from lowwater.lab.peers import PEERS, play
+from lowwater.lab.replay.on_course import OPTIMUM, OnCourse, Outcome
+from lowwater.lab.replay.script import course_for, sheet_of
+from lowwater.lab.schedules import Tally
 
 
 class Modelled(Struct, frozen=True, kw_only=True):

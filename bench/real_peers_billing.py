@@ -18,9 +18,8 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.messages import Message
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_message, count_preamble, rules_for
-from lowwater.replay.references.uses import Use
-from lowwater.replay.running.script import Script
-from lowwater.replay.running.sheets import sheet_of
+from lowwater.lab.references.uses import Use
+from lowwater.lab.replay.script import Script, sheet_of
 from lowwater.session.factories import counter_for, framing_for
 
 Asks = Literal["fresh", "riding", "other"]

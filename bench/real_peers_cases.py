@@ -13,9 +13,9 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.messages import Message
 from lowwater.core.tokens.counting import count_message
 from lowwater.errors import BadInput
+from lowwater.lab.references.uses import Use, uses_of
+from lowwater.lab.replay.script import Script, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
-from lowwater.replay.references.uses import Use, uses_of
-from lowwater.replay.running.script import Script, script_of
 from lowwater.testing.legality import refusal_of
 
 LEAST_CALLS, LEAST_TOKENS, MOST_TOKENS = 40, 120_000, 260_000

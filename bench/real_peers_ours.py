@@ -14,7 +14,7 @@ from bench.real_peers_sent import Asked, Sent, text_of
 from lowwater.core.formats.codec import as_completion, decode_messages, raw_messages
 from lowwater.core.models.model import Model
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.replay.running.script import Exchange
+from lowwater.lab.replay.script import Exchange
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock

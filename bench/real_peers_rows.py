@@ -10,7 +10,7 @@ from bench.real_peers_billing import Bill
 from bench.real_peers_cases import Case, is_taken
 from bench.real_peers_play import Played
 from bench.real_peers_sent import lost, prefix_breaks, text_of
-from lowwater.replay.references.uses import Use
+from lowwater.lab.references.uses import Use
 
 NANO = 1_000_000_000
 Kind = Literal["real", "course"]

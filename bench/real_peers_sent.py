@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.core.messages import Message, texts_of
-from lowwater.replay.references.finding import find
-from lowwater.replay.references.uses import Use
+from lowwater.lab.references.uses import Use, find
 
 
 class Asked(Struct, frozen=True, kw_only=True):

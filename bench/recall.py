@@ -21,8 +21,8 @@ from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.core.messages import Message
 from lowwater.core.references import NAME
 from lowwater.core.tools import classify
+from lowwater.lab.references.uses import Origin, Use, find, said_in, uses_of
 from lowwater.protocols import Tokenizer
-from lowwater.replay.references import Origin, Use, find, said_in, uses_of
 
 LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
 LEAST: dict[str, float] = {

@@ -16,8 +16,7 @@ from statistics import median_low
 
 from msgspec import Struct
 
-from lowwater.replay.audit.calls import Call
-from lowwater.replay.audit.foreseen import Start
+from lowwater.lab.audit.calls import Call, Start
 
 _ALIKE = 0.02
 """First prompts that differ by no more than this share are taken to begin with the same."""

@@ -56,7 +56,7 @@ def test_the_project_keeps_its_contracts(copy: Path) -> None:
             "Illegal imports of protected package lowwater.testing",
         ),
         (
-            "replay/optimum.py",
+            "lab/optimum.py",
             "import lowwater.testing",
             "Illegal imports of protected package lowwater.testing",
         ),

@@ -22,13 +22,11 @@ from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.serving import served
+from lowwater.lab.references.uses import uses_of
+from lowwater.lab.replay.live import Part, play_full
+from lowwater.lab.replay.script import Script, course_for, model_named, script_of
 from lowwater.logs.importing import recordings
 from lowwater.protocols import Store
-from lowwater.replay.references.uses import uses_of
-from lowwater.replay.running.courses import course_for
-from lowwater.replay.running.full import Part, play_full
-from lowwater.replay.running.script import Script, script_of
-from lowwater.replay.running.sheets import model_named
 from lowwater.settings import OutputSettings, Settings
 from lowwater.stores.opening import open_store
 from lowwater.testing.postgres import postgres_server

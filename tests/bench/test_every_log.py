@@ -3,7 +3,7 @@
 import pytest
 
 from bench.every_log import COMMANDS, MOST, TRANSCRIPTS, every_file, lines_of, main, shares, try_file
-from lowwater.replay.running.engine import cores
+from lowwater.lab.replay.run import cores
 from tests.replay.claude_lines import ClaudeLines
 
 

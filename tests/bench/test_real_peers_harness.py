@@ -13,7 +13,7 @@ from bench.real_peers_play import Played, play, play_never
 from bench.real_peers_rows import uses_by_turn
 from bench.real_peers_sent import prefix_breaks, text_of
 from lowwater.adapters.models import load_registry
-from lowwater.replay.running.sheets import model_named
+from lowwater.lab.replay.script import model_named
 
 MODULE = "tests.bench.trivial_worker"
 

@@ -13,7 +13,7 @@ from bench.real_peers_run import Group, compare
 from bench.real_peers_session import dense_session
 from bench.real_peers_table import page
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.replay.peers import PEERS
+from lowwater.lab.peers import PEERS
 
 
 def test_the_session_is_the_one_that_peers_were_measured_on():

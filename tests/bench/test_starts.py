@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.starts import SLIP, Begun, Starts
-from lowwater.replay.audit.foreseen import Start
+from lowwater.lab.audit.calls import Start
 from tests.replay.audit_talk import NOON, Talk
 
 HOUR = 3_600.0

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from lowwater.cli.audit import audit
 from lowwater.cli.audit_words import CAUSE_WORDS, from_the_end
-from lowwater.replay.audit.audited import CAUSES
+from lowwater.lab.audit.findings import CAUSES
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command("audit")(audit)

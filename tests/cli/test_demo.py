@@ -38,7 +38,7 @@ def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_second
 
 
 def test_what_the_bill_needs_is_named_with_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lowwater.replay.running.bill", None)
+    monkeypatch.setitem(sys.modules, "lowwater.lab.replay.session", None)
     console = Console(record=True, width=120, file=io.StringIO())
     print_hindsight(console, demo_session(turns=5).recording)
     assert "pip install 'lowwater[replay]'" in console.export_text()

@@ -5,8 +5,7 @@ import pytest
 from bench.gateway.replaying import Compared, compare, recorded
 from bench.transcripts import CANONICAL
 from lowwater.adapters.models import load_registry
-from lowwater.replay.running.script import script_of
-from lowwater.replay.running.sheets import model_named
+from lowwater.lab.replay.script import model_named, script_of
 from tests.generated import generate_session
 
 

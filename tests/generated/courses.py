@@ -8,8 +8,7 @@ from math import exp, log
 from random import Random
 
 from lowwater.core.tools import ToolClass
-from lowwater.replay.course import Course, Turn
-from lowwater.replay.recorded import elided_size, uses_to_expect
+from lowwater.lab.course import Course, Turn, elided_size, uses_to_expect
 
 SESSIONS = 200
 """Seeds 0 to 199 of each price sheet; those divisible by 3 are for tuning."""

@@ -4,11 +4,10 @@ from typing import Any, Literal
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import AnyPart, Message, Role, Text, ToolCall, ToolResult
+from lowwater.lab.audit.calls import Call, Pricing, calls_of
+from lowwater.lab.audit.findings import AuditedSession
+from lowwater.lab.audit.session import audit_session
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
-from lowwater.replay.audit.audited import AuditedSession
-from lowwater.replay.audit.calls import Call, calls_of
-from lowwater.replay.audit.pricing import Pricing
-from lowwater.replay.audit.session import audit_session
 
 OPUS, GPT = "claude-opus-4-6", "gpt-5.5"
 PRICING = Pricing()

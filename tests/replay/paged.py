@@ -2,7 +2,8 @@
 
 from html.parser import HTMLParser
 
-from lowwater.replay.audit.audited import (
+from lowwater.lab.audit.files import AuditedFile
+from lowwater.lab.audit.findings import (
     AuditedSession,
     Cause,
     Figures,
@@ -13,14 +14,11 @@ from lowwater.replay.audit.audited import (
     Saving,
     Spending,
 )
-from lowwater.replay.audit.files import AuditedFile
-from lowwater.replay.audit.report import Report as Audit
-from lowwater.replay.audit.report import report_of
-from lowwater.replay.pages.document import day as day_of
-from lowwater.replay.pages.timelines import Timeline, Timelines
-from lowwater.replay.running.report import Gathering
-from lowwater.replay.running.report import Report as Replay
-from lowwater.replay.running.results import (
+from lowwater.lab.audit.report import Report as Audit
+from lowwater.lab.audit.report import report_of
+from lowwater.lab.pages.document import day as day_of
+from lowwater.lab.pages.replay import Timeline, Timelines
+from lowwater.lab.replay.on_course import (
     Bounds,
     Cadence,
     Event,
@@ -30,6 +28,8 @@ from lowwater.replay.running.results import (
     Series,
     SessionResult,
 )
+from lowwater.lab.replay.report import Gathering
+from lowwater.lab.replay.report import Report as Replay
 
 DOLLAR = 1_000_000_000
 START = 1_767_600_000.0

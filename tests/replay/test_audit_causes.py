@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
-from lowwater.replay.audit.causes import misses_of, shortfall
+from lowwater.lab.audit.calls import misses_of, shortfall
 from tests.replay.audit_talk import GPT, Talk
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import lowwater
+from lowwater.lab.audit import files as kept
+from lowwater.lab.audit.files import AuditedFile, Kept, audit_files
+from lowwater.lab.audit.report import by_day, by_model, dearest, line_of, report_of
 from lowwater.logs.importing import Progress, Skipped
 from lowwater.logs.recording import BrokenLine
-from lowwater.replay.audit import kept
-from lowwater.replay.audit.files import AuditedFile, audit_files
-from lowwater.replay.audit.kept import Kept
-from lowwater.replay.audit.report import by_day, by_model, dearest, line_of, report_of
 from tests.replay.audit_talk import NOON, Talk, growing, utc_day
 
 
@@ -92,7 +91,7 @@ def test_what_is_read_with_files_beside_it_is_not_kept(shelf, tmp_path):
     [
         "core/mechanisms/reuse.py",
         "adapters/models.py",
-        "replay/tally.py",
+        "lab/schedules.py",
         "data/models.json",
         "core/tools.py",
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.replay.audit.foreseen import Start, foresee, foreseen_bill
+from lowwater.lab.audit.calls import Start, foresee, foreseen_bill
 from tests.replay.audit_talk import GPT, Talk, growing
 
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.replay.audit.files import audit_files
-from lowwater.replay.audit.report import Report, line_of, report_of
+from lowwater.lab.audit.files import audit_files
+from lowwater.lab.audit.report import Report, line_of, report_of
 from tests.replay.audit_talk import utc_day
 from tests.replay.codex_lines import call, count, line, output, said
 

@@ -9,12 +9,10 @@ from statistics import median, quantiles
 import pytest
 
 from bench import foreseen
+from lowwater.lab.audit.calls import SLACK_TOKENS, Call, calls_of, foreseen_bill, misses_of, shortfall
+from lowwater.lab.audit.files import audit_files
+from lowwater.lab.audit.findings import AuditedSession
 from lowwater.logs.importing import recordings
-from lowwater.replay.audit.audited import AuditedSession
-from lowwater.replay.audit.calls import Call, calls_of
-from lowwater.replay.audit.causes import SLACK_TOKENS, misses_of, shortfall
-from lowwater.replay.audit.files import audit_files
-from lowwater.replay.audit.foreseen import foreseen_bill
 from tests.replay.audit_talk import PRICING, utc_day
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from lowwater.core.api_calls import Usage
+from lowwater.lab.audit.calls import calls_of
+from lowwater.lab.audit.session import TAIL, audit_session
+from lowwater.lab.audit.sizes import natives_of, sizes_of
 from lowwater.logs.recording import BrokenLine
-from lowwater.replay.audit.calls import calls_of
-from lowwater.replay.audit.natives import natives_of
-from lowwater.replay.audit.session import TAIL, audit_session
-from lowwater.replay.audit.sized import sizes_of
 from tests.replay.audit_talk import GPT, NOON, OPUS, PRICING, Talk, growing, utc_day
 
 DAY = 86_400

@@ -11,11 +11,11 @@ from lowwater.cli.app import app
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import own_words
 from lowwater.errors import defect
+from lowwater.lab.replay.script import NEUTRAL
+from lowwater.lab.replay.session import Options, Task, replay_session
 from lowwater.logs.gathering import is_empty, playable
 from lowwater.logs.importing import Skipped, recordings
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
-from lowwater.replay.running.arms import NEUTRAL
-from lowwater.replay.running.session import Options, Task, replay_session
 from tests.replay.claude_lines import ClaudeLines
 from tests.replay.opencode_storage import Storage, as_exports, finish, text, tool
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lowwater.replay.course import State
-from lowwater.replay.layer import NEVER, Layer
+from lowwater.lab.course import State
+from lowwater.lab.optimum import NEVER, Layer
 
 
 def layer(*rows: list[int], low: int = 0) -> Layer:

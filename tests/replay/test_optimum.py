@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.replay.course import Act, Course, Prune, Sheet, State, Summarise, Turn, Use, after
-from lowwater.replay.optimum import optimum
-from lowwater.replay.tally import Tally
+from lowwater.lab.course import Act, Course, Prune, Sheet, State, Summarise, Turn, Use, after
+from lowwater.lab.optimum import optimum
+from lowwater.lab.schedules import Tally
 
 SHEET = Sheet(
     name="test",

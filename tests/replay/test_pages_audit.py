@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from lowwater.replay.audit.audited import CAUSES as FOUND
-from lowwater.replay.pages.audit import audit_page
-from lowwater.replay.pages.audit_data import CAUSES, MOST_SESSIONS, AuditData, data_of
-from lowwater.replay.pages.periods import MOST_COLUMNS, OTHER_MODELS, periods_of
+from lowwater.lab.audit.findings import CAUSES as FOUND
+from lowwater.lab.pages.audit import CAUSES, MOST_SESSIONS, AuditData, audit_page, data_of
+from lowwater.lab.pages.document import MOST_COLUMNS, OTHER_MODELS, periods_of
 from tests.replay.paged import DOLLAR, HOSTILE, MADE, PageReader, audit_of
 
 

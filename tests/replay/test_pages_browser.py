@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.replay.pages.audit import audit_page
-from lowwater.replay.pages.replay import replay_page
+from lowwater.lab.pages.audit import audit_page
+from lowwater.lab.pages.replay import replay_page
 from tests.replay.paged import DOLLAR, HOSTILE, MADE, audit_of, replay_of, session_result
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lowwater.replay.pages.document import asset
+from lowwater.lab.pages.document import asset
 
 Numbers = npt.NDArray[np.float64]
 

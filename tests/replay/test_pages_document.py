@@ -6,8 +6,8 @@ from hashlib import sha256
 
 import pytest
 
-from lowwater.replay.pages.audit import audit_page
-from lowwater.replay.pages.replay import replay_page
+from lowwater.lab.pages.audit import audit_page
+from lowwater.lab.pages.replay import replay_page
 from tests.replay.paged import HOSTILE, MADE, PageReader, audit_of, replay_of, session_result
 
 MOST_BYTES = 300_000

@@ -3,9 +3,16 @@
 import msgspec
 import pytest
 
-from lowwater.replay.pages.replay import replay_page
-from lowwater.replay.pages.replay_data import ReplayData, data_of
-from lowwater.replay.pages.timelines import MOST_NUMBERS, MOST_POINTS, Timelines, thinned, timeline_of
+from lowwater.lab.pages.replay import (
+    MOST_NUMBERS,
+    MOST_POINTS,
+    ReplayData,
+    Timelines,
+    data_of,
+    replay_page,
+    thinned,
+    timeline_of,
+)
 from tests.replay.paged import DOLLAR, HOSTILE, MADE, PageReader, replay_of, session_result
 
 

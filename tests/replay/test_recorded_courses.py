@@ -2,8 +2,7 @@
 
 import pytest
 
-from lowwater.replay.course import Use
-from lowwater.replay.recorded import Timed, course_of, elided_size
+from lowwater.lab.course import Timed, Use, course_of, elided_size
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, lines
 

@@ -1,5 +1,5 @@
-from lowwater.replay.references.asking import MOST_WORDS, Sight, words_for
-from lowwater.replay.references.uses import uses_of
+from lowwater.lab.references.reaching import MOST_WORDS, Sight, words_for
+from lowwater.lab.references.uses import uses_of
 from tests.replay.referring import answered, asked, call, said
 
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from lowwater.core.messages import ToolCall
 from lowwater.core.references import Kind
-from lowwater.replay.references import Because, Origin, Outcome, Recall, Use, recall_of
+from lowwater.lab.references.reaching import Because, Outcome, Recall, recall_of
+from lowwater.lab.references.uses import Origin, Use
 
 ORIGIN = Origin(number=1, turn=1, call=ToolCall(id="1", name="read", arguments="{}"), text="a_b")
 

@@ -1,8 +1,7 @@
 import pytest
 
-from lowwater.replay.references import Scorer, uses_of
-from lowwater.replay.references.handles import visible_handles
-from lowwater.replay.references.reaching import MOST_ANSWERS, MOST_TOKENS
+from lowwater.lab.references.reaching import MOST_ANSWERS, MOST_TOKENS, Scorer, visible_handles
+from lowwater.lab.references.uses import uses_of
 from tests.replay.referring import (
     TOKENIZER,
     answered,

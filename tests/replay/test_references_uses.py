@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.messages import ToolCall
-from lowwater.replay.references import find, uses_of
-from lowwater.replay.references.finding import Occurrences
+from lowwater.lab.references.uses import Occurrences, find, uses_of
 from tests.replay.referring import answered, asked, call, said
 
 SESSION = [

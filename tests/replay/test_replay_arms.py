@@ -1,6 +1,6 @@
 """Losses of the cache: none in the neutral arm, as many as declared in the other, the same for every policy."""
 
-from lowwater.replay.running.arms import NEUTRAL, PESSIMISTIC, Arm, losses
+from lowwater.lab.replay.script import NEUTRAL, PESSIMISTIC, Arm, losses
 
 GAPS = [30.0] * 4_000
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.errors import BadInput
-from lowwater.replay.running.bill import FOUR, bill_of
+from lowwater.lab.replay.session import FOUR, bill_of
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=7, turns=90).as_recording()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lowwater.replay.running.figures import Pair, figures_of
-from lowwater.replay.running.results import Bounds, Cadence, Outcome, Recalled
+from lowwater.lab.replay.on_course import Bounds, Cadence, Outcome, Recalled
+from lowwater.lab.replay.report import Pair, figures_of
 
 
 def pair(cost: int, *, least: int | None = 100, never: int | None = 200, **more) -> Pair:

@@ -13,14 +13,11 @@ from typer.testing import CliRunner
 from lowwater.cli.replay import replay as command
 from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.replay.running.engine import LocalEngine
-from lowwater.replay.running.parquet import ParquetFolder
-from lowwater.replay.running.parquet_tables import TABLES
-from lowwater.replay.running.report import Gathering
-from lowwater.replay.running.results import SessionResult
-from lowwater.replay.running.run import replay
-from lowwater.replay.running.session import Options
-from lowwater.replay.running.told import told
+from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.parquet import TABLES, ParquetFolder
+from lowwater.lab.replay.report import Gathering, told
+from lowwater.lab.replay.run import LocalEngine, replay
+from lowwater.lab.replay.session import Options
 from tests.generated import generate_session
 from tests.replay.replayed import recording
 

@@ -3,9 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.replay.course import Course, Sheet, Turn
-from lowwater.replay.peers import PEERS
-from lowwater.replay.peers_playing import Played, play
+from lowwater.lab.course import Course, Sheet, Turn
+from lowwater.lab.peers import PEERS, Played, play
 
 SHEET = Sheet(
     name="r10",

@@ -3,13 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.replay.course import Act, Course, Prune, Sheet, Summarise, Turn, Use
-from lowwater.replay.optimum import optimum
-from lowwater.replay.peers import DECLARED
-from lowwater.replay.peers_playing import carrying_out, play
-from lowwater.replay.peers_view import Change, View
-from lowwater.replay.policies import run
-from lowwater.replay.tally import Tally
+from lowwater.lab.course import Act, Course, Prune, Sheet, Summarise, Turn, Use
+from lowwater.lab.optimum import optimum
+from lowwater.lab.peers import DECLARED, Change, View, carrying_out, play
+from lowwater.lab.schedules import Tally, run
 from tests.generated.courses import generate
 
 SHEET = Sheet(

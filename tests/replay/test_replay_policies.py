@@ -4,11 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.core.costs.rent import Meter, choose
-from lowwater.replay.course import Prune, Sheet, State, Summarise, Turn, after
-from lowwater.replay.optimum import optimum
-from lowwater.replay.policies import POLICIES, cost, run
-from lowwater.replay.renting import RentOrBuy
-from lowwater.replay.tally import Tally
+from lowwater.lab.course import Prune, Sheet, State, Summarise, Turn, after
+from lowwater.lab.optimum import optimum
+from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, cost, run
 from tests.generated.courses import generate
 
 SHEET = Sheet(

@@ -17,13 +17,10 @@ import ray
 
 from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadInput, BadSetting, MalformedMessage
-from lowwater.replay.running.arms import NEUTRAL
-from lowwater.replay.running.engine import AHEAD, LocalEngine
-from lowwater.replay.running.ray_engine import RayEngine, made_here, work_alike
-from lowwater.replay.running.report import Gathering
-from lowwater.replay.running.run import replay
-from lowwater.replay.running.session import Options, Task, replay_session
-from lowwater.replay.running.told import told
+from lowwater.lab.replay.report import Gathering, told
+from lowwater.lab.replay.run import AHEAD, LocalEngine, RayEngine, made_here, replay, work_alike
+from lowwater.lab.replay.script import NEUTRAL
+from lowwater.lab.replay.session import Options, Task, replay_session
 from tests.generated import generate_session
 from tests.replay.replayed import recording
 

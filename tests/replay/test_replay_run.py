@@ -4,14 +4,11 @@ import msgspec
 import pytest
 
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.replay.running.arms import ARMS, NEUTRAL
-from lowwater.replay.running.engine import LocalEngine
-from lowwater.replay.running.folder import RunFolder
-from lowwater.replay.running.report import Gathering
-from lowwater.replay.running.results import SessionResult
-from lowwater.replay.running.run import replay
-from lowwater.replay.running.session import Options, Task
-from lowwater.replay.running.told import told
+from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.report import Gathering, told
+from lowwater.lab.replay.run import LocalEngine, RunFolder, replay
+from lowwater.lab.replay.script import ARMS, NEUTRAL
+from lowwater.lab.replay.session import Options, Task
 from tests.replay.replayed import recording
 
 OPTIONS = Options(

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Message, Text
 from lowwater.errors import BadInput
+from lowwater.lab.replay.script import PAUSE, script_of
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.replay.running.script import PAUSE, script_of
 
 
 def said(role, text, at=0.0, **more) -> RecordedMessage:

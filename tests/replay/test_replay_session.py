@@ -6,13 +6,21 @@ from msgspec.structs import replace
 from lowwater.adapters.models import load_registry
 from lowwater.core.messages import Message
 from lowwater.errors import BadSetting
+from lowwater.lab.course import shown_window
+from lowwater.lab.peers import DECLARED, PEERS
+from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.script import (
+    ASSUMED,
+    NEUTRAL,
+    PESSIMISTIC,
+    SHEETS,
+    Arm,
+    model_named,
+    other_beside,
+    sheet_of,
+)
+from lowwater.lab.replay.session import FULL, NAMES, Options, Task, replay_session
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
-from lowwater.replay.peers import DECLARED, PEERS
-from lowwater.replay.recorded import shown_window
-from lowwater.replay.running.arms import NEUTRAL, PESSIMISTIC, Arm
-from lowwater.replay.running.results import SessionResult
-from lowwater.replay.running.session import FULL, NAMES, Options, Task, replay_session
-from lowwater.replay.running.sheets import ASSUMED, SHEETS, model_named, other_beside, sheet_of
 from tests.replay.replayed import recording
 
 POLICIES = ("rent-or-buy", "never", "hermes-classic", "claude-code", "optimum")

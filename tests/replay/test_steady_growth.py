@@ -6,11 +6,9 @@ import pytest
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.costs.tuning import tuning_of
-from lowwater.replay.course import Act, Course, Sheet, Turn
-from lowwater.replay.optimum import optimum
-from lowwater.replay.policies import run
-from lowwater.replay.renting import RentOrBuy
-from lowwater.replay.tally import Tally
+from lowwater.lab.course import Act, Course, Sheet, Turn
+from lowwater.lab.optimum import optimum
+from lowwater.lab.schedules import RentOrBuy, Tally, run
 
 CALLS = 400
 """Enough for several periods: with hindsight a short session is divided evenly, whatever the period."""

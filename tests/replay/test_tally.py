@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.replay.course import SHARE, Course, Prune, Sheet, State, Summarise, Turn, Use, after
-from lowwater.replay.tally import LOST_BY_ELISION, Tally
+from lowwater.lab.course import SHARE, Course, Prune, Sheet, State, Summarise, Turn, Use, after
+from lowwater.lab.schedules import LOST_BY_ELISION, Tally
 
 SHEET = Sheet(
     name="test",

@@ -15,10 +15,9 @@ from lowwater.cli.failing import INTERRUPTED, noting_interrupts, say
 from lowwater.cli.kept_words import day, moment, on_one_line, read_since
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.errors import BadInput
-from lowwater.replay.audit.files import AuditedFile, audit_files
-from lowwater.replay.audit.kept import Kept
-from lowwater.replay.audit.report import Report, report_of
-from lowwater.replay.pages.audit import audit_page
+from lowwater.lab.audit.files import AuditedFile, Kept, audit_files
+from lowwater.lab.audit.report import Report, report_of
+from lowwater.lab.pages.audit import audit_page
 
 
 def audit(

@@ -11,8 +11,8 @@ from lowwater.cli.cadence_page import net
 from lowwater.cli.kept_words import amount, figure
 from lowwater.cli.model_words import short
 from lowwater.core.wording import counted
-from lowwater.replay.audit.audited import AuditedSession, Native
-from lowwater.replay.audit.report import Report
+from lowwater.lab.audit.findings import AuditedSession, Native
+from lowwater.lab.audit.report import Report
 
 _LEAST = 12
 _OTHERS = 58

@@ -17,8 +17,8 @@ in nano-dollars, and null if it is not known; times are seconds since the epoch.
 
 from msgspec import to_builtins
 
-from lowwater.replay.audit.audited import AuditedSession, Native
-from lowwater.replay.audit.report import Line, Report, by_day, by_model, dearest, line_of
+from lowwater.lab.audit.findings import AuditedSession, Native
+from lowwater.lab.audit.report import Line, Report, by_day, by_model, dearest, line_of
 
 Json = dict[str, object]
 

@@ -14,8 +14,8 @@ from lowwater.cli.kept_words import amount, figure, on_one_line, printable, shar
 from lowwater.cli.model_words import short
 from lowwater.cli.plots import Course, bar, draw_course
 from lowwater.core.wording import counted
-from lowwater.replay.audit.audited import Figures
-from lowwater.replay.audit.report import Line, Possible, Report, by_day, estimate_gaps
+from lowwater.lab.audit.findings import Figures
+from lowwater.lab.audit.report import Line, Possible, Report, by_day, estimate_gaps
 
 By = Literal["session", "model", "day"]
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from lowwater.cli.audit_words import from_the_end, session_name
 from lowwater.cli.kept_words import amount, figure, share
 from lowwater.cli.model_words import short
-from lowwater.replay.audit.report import Line, Report, by_day, by_model, dearest, line_of
+from lowwater.lab.audit.report import Line, Report, by_day, by_model, dearest, line_of
 
 TOP = 5
 MOST = 30

@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from lowwater.cli.kept_words import on_one_line
-from lowwater.replay.audit.audited import AuditedSession, Cause
+from lowwater.lab.audit.findings import AuditedSession, Cause
 
 CAUSE_WORDS: dict[Cause, str] = {
     "first": "first call of a session",

@@ -14,7 +14,7 @@ def print_hindsight(console: Console, recording: Recording) -> None:
     """Print what a session costs under a few policies and at least; one line if that cannot be computed here."""
     console.print(Text("\nwith hindsight", style="bold"))
     try:
-        from lowwater.replay.running.bill import bill_of  # noqa: PLC0415  # numpy is an extra
+        from lowwater.lab.replay.session import bill_of  # noqa: PLC0415  # numpy is an extra
     except ImportError:
         console.print(Text("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'."))
         return

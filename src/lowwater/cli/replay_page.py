@@ -11,13 +11,10 @@ from lowwater.cli.audit_words import from_the_end
 from lowwater.cli.kept_words import amount, figure, on_one_line, printable, share
 from lowwater.cli.model_words import short
 from lowwater.core.wording import counted
-from lowwater.replay.running.figures import Figures
-from lowwater.replay.running.on_course import OPTIMUM
-from lowwater.replay.running.report import PolicyReport, Report, recorded_of
-from lowwater.replay.running.results import MATTERS, Kind, SessionResult
-from lowwater.replay.running.script import PAUSE
-from lowwater.replay.running.session import MOST_CALLS
-from lowwater.replay.running.sheets import ASSUMED
+from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Kind, SessionResult
+from lowwater.lab.replay.report import Figures, PolicyReport, Report, recorded_of
+from lowwater.lab.replay.script import ASSUMED, PAUSE
+from lowwater.lab.replay.session import MOST_CALLS
 
 _KINDS: tuple[Kind, ...] = ("course", "full")
 _OURS = "rent-or-buy"

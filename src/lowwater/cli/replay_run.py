@@ -17,20 +17,14 @@ from lowwater.cli.kept_words import on_one_line
 from lowwater.cli.printing import page_width, print_json, print_page
 from lowwater.cli.replay_page import page
 from lowwater.errors import BadInput, BadSetting
+from lowwater.lab.pages.replay import Timelines, replay_page
+from lowwater.lab.replay.on_course import OPTIMUM, SessionResult
+from lowwater.lab.replay.parquet import ParquetFolder
+from lowwater.lab.replay.report import Gathering, Report, told
+from lowwater.lab.replay.run import Engine, LocalEngine, RayEngine, RunFolder, replay
+from lowwater.lab.replay.script import ARMS, NEUTRAL
+from lowwater.lab.replay.session import FULL, NAMES, Options
 from lowwater.logs.importing import Progress, Skipped, recordings
-from lowwater.replay.pages.replay import replay_page
-from lowwater.replay.pages.timelines import Timelines
-from lowwater.replay.running.arms import ARMS, NEUTRAL
-from lowwater.replay.running.engine import Engine, LocalEngine
-from lowwater.replay.running.folder import RunFolder
-from lowwater.replay.running.on_course import OPTIMUM
-from lowwater.replay.running.parquet import ParquetFolder
-from lowwater.replay.running.ray_engine import RayEngine
-from lowwater.replay.running.report import Gathering, Report
-from lowwater.replay.running.results import SessionResult
-from lowwater.replay.running.run import replay
-from lowwater.replay.running.session import FULL, NAMES, Options
-from lowwater.replay.running.told import told
 
 _Taker = Callable[[SessionResult], None]
 

@@ -1,0 +1,416 @@
+"""The calls of a recording: what the cache rules foresee for each, and why one read less than it could have."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, date, datetime
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.adapters.models import load_registry
+from lowwater.core.api_calls import Usage
+from lowwater.core.cache.belief import Belief, Boundary, after_call, chance_alive, expected_usage
+from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.costs.prices import cost_at, nano_dollars
+from lowwater.core.models.model import Marks, Model, Prices
+from lowwater.core.models.registry import Registry
+from lowwater.lab.audit.findings import Cause, Foreseen
+from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+
+
+class Pricing:
+    """Finds models as they were priced on a day, and remembers them: a log names the same few over and over."""
+
+    def __init__(self, load: Callable[[date | None], Registry] | None = None) -> None:
+        self._load = load or (lambda day: load_registry(as_of=day))
+        self._registries: dict[date | None, Registry] = {}
+        self._models: dict[tuple[str, date | None], Model] = {}
+
+    def model(self, name: str, at: float | None) -> Model:
+        """Return the model called `name` with the prices of the moment's day; without one, those of the registry."""
+        day = None if at is None else datetime.fromtimestamp(at, tz=UTC).date()
+        found = self._models.get((name, day))
+        if found is None:
+            registry = self._registries.get(day)
+            if registry is None:
+                registry = self._registries[day] = self._load(day)
+            found = self._models[name, day] = registry.find(name)
+        return found
+
+
+SUMMARY = "compact_summary"
+_TOOL_SEARCH = "ToolSearch"
+"""The tool by which a model asks Claude Code for the definitions of tools that it knows by name only."""
+_KEY_BYTES = 8
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One call to a model."""
+
+    index: int
+    """Its answer's place among the messages."""
+    model: Model
+    """With the prices of its day."""
+    usage: Usage | None
+    """None if no prompt was recorded; it then has no price either."""
+    output: int = 0
+    others: tuple[Usage, ...] = ()
+    """What calls that were made beside it were billed, such as for a summary."""
+    at_list_price: bool = True
+    asked: float | None = None
+    answered: float | None = None
+    begins_turn: bool = False
+    """Whether the user said something right before it."""
+    loads_tools: bool = False
+    """Whether it is the first with tools that the model searched for: Claude Code adds to the list of tools for that."""
+    compaction: NativeCompaction | None = None
+    """The client's own compaction between the call before and this one."""
+    keys: tuple[bytes, ...] = ()
+    """What the same call has in another file: by its id, and by its time and usage; empty if nothing tells."""
+    made_by: str = ""
+    """The session that made it, if this one only repeats it."""
+    copied: bool = False
+    """A file before told it already, or another session made it: it is known, and not counted here."""
+
+    @property
+    def at(self) -> float | None:
+        """When it was made, as well as that is known."""
+        return self.answered if self.asked is None else self.asked
+
+    @property
+    def prices(self) -> Prices | None:
+        """What it was billed at; None if that is not known."""
+        return None if self.usage is None else self.prices_of(self.usage)
+
+    @property
+    def billed(self) -> tuple[Usage, ...]:
+        """What was billed for it, its own prompt first."""
+        return self.others if self.usage is None else (self.usage, *self.others)
+
+    def prices_of(self, usage: Usage) -> Prices | None:
+        """Return what a usage of its model was billed at when it was made; None if that is not known."""
+        return self.model.prices_at(usage.prompt, self.at) if self.at_list_price else None
+
+
+def calls_of(recording: Recording, pricing: Pricing, told: Collection[bytes] = ()) -> tuple[Call, ...]:
+    """Return the calls of a recording; those whose keys were `told` before are copies."""
+    return tuple(_calls(recording, pricing, told))
+
+
+def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> Iterator[Call]:
+    compactions = {
+        each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
+    }
+    begins_turn, crossed, last = False, None, None
+    searched, loaded = False, False
+    for index, recorded in enumerate(recording.messages):
+        found = compactions.get(index)
+        if found is not None and (crossed is None or crossed.kind == "prune"):
+            crossed = found
+        if recorded.call is not None:
+            name = recorded.call.model or recording.model
+            asked = recorded.call.asked_at if recorded.call.asked_at is not None else last
+            keys = tuple(_keys(recorded.call, recorded.at))
+            yield Call(
+                index=index,
+                model=pricing.model(name, recorded.at if asked is None else asked),
+                usage=_metered(recorded.call.usage),
+                output=recorded.call.usage.output if recorded.call.usage else 0,
+                others=recorded.call.others,
+                at_list_price=recorded.call.list_price,
+                asked=_before(asked, recorded.at),
+                answered=recorded.at,
+                begins_turn=begins_turn,
+                loads_tools=searched and not loaded,
+                compaction=crossed,
+                keys=keys,
+                made_by=recorded.call.made_by,
+                copied=any(key in told for key in keys),
+            )
+            begins_turn, crossed, loaded = False, None, searched
+        searched = searched or any(call.name == _TOOL_SEARCH for call in recorded.message.calls)
+        begins_turn = begins_turn or _is_said(recorded)
+        last = last if recorded.at is None else recorded.at
+
+
+def _is_said(recorded: RecordedMessage) -> bool:
+    """Whether the user said it; results of tools come as a user's message in some formats."""
+    message = recorded.message
+    return message.role == "user" and recorded.kind != SUMMARY and not message.results
+
+
+def _metered(usage: Usage | None) -> Usage | None:
+    """Return the usage if it has a prompt: some clients record what was written and nothing else."""
+    return usage if usage is not None and usage.prompt else None
+
+
+def _before(asked: float | None, answered: float | None) -> float | None:
+    """Return when it was asked, which is never after the answer whatever a clock says."""
+    return asked if asked is None or answered is None else min(asked, answered)
+
+
+def _keys(call: RecordedCall, at: float | None) -> Iterator[bytes]:
+    """Yield what a call is known by: a copy may have another time, and another format no ids."""
+    if call.id:
+        yield _digest(("id", call.id))
+    if at is not None and call.usage is not None:
+        yield _digest((at, call.model, call.usage))
+
+
+def _digest(told: object) -> bytes:
+    return blake2b(msgspec.json.encode(told), digest_size=_KEY_BYTES).digest()
+
+
+SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
+"""A shortfall of so little is where the provider's boundaries lie: steps, marks, the newest few tokens."""
+_LIKELY = 0.5
+
+
+class Miss(Struct, frozen=True, kw_only=True):
+    """Tokens that one call did not read although the call before had left them, and what that cost more."""
+
+    cause: Cause
+    tokens: int
+    cost: int | None
+
+
+def misses_of(calls: Sequence[Call]) -> tuple[Miss | None, ...]:
+    """Return the miss of each call, None where it read all it could.
+
+    A call could have read the prompt of the one before, as far as its own reaches; the first could have read all of its
+    own, had another session left it there. The tokens of all misses add up to the whole shortfall.
+    """
+    return tuple(map(_Following(is_cached=uses_cache(calls)).miss, calls))
+
+
+def uses_cache(calls: Sequence[Call]) -> bool:
+    """Whether any call says that it read from a cache or wrote to one."""
+    return any(call.usage is not None and call.usage.prompt > call.usage.uncached for call in calls)
+
+
+def shortfall(before: Usage | None, usage: Usage) -> int:
+    """Return how many tokens a call did not read of what it could have."""
+    could = usage.prompt if before is None else min(before.prompt, usage.prompt)
+    return max(0, could - usage.cache_read)
+
+
+def is_expired(before: Call, call: Call, *, long: bool) -> bool:
+    """Whether the call came after what the one before stored was gone, by the provider's lifetimes."""
+    used, now = before.answered if before.answered is not None else before.asked, call.at
+    if used is None or now is None:
+        return False
+    held = Boundary(key=b"", tokens=0, used=used, long=long)
+    return chance_alive(held, call.model.cache, now) < _LIKELY
+
+
+def lifetime_after(usage: Usage, *, long: bool) -> bool:
+    """Whether the cache keeps for the long lifetime what a session holds after a call; one that wrote nothing leaves it."""
+    written = usage.cache_write or usage.cache_write_long
+    return usage.cache_write_long > usage.cache_write if written else long
+
+
+class _Following:
+    """Follows the calls of a session: the one before, the first prompt, the lifetime of what is stored."""
+
+    def __init__(self, *, is_cached: bool) -> None:
+        self._is_cached = is_cached
+        self._before: Call | None = None
+        self._first = 0
+        self._found = 0  # what the first call read, and a little more
+        self._long = False
+
+    def miss(self, call: Call) -> Miss | None:
+        usage = call.usage
+        if usage is None:
+            return None
+        before = self._before
+        tokens = shortfall(before.usage if before else None, usage)
+        found = Miss(cause=self._cause(call, usage, tokens), tokens=tokens, cost=_cost(call, usage, tokens))
+        if self._before is None:
+            self._first, self._found = usage.prompt, usage.cache_read + SLACK_TOKENS
+        self._before = call
+        self._long = lifetime_after(usage, long=self._long)
+        return found if tokens else None
+
+    def _cause(self, call: Call, usage: Usage, tokens: int) -> Cause:
+        before = self._before
+        if before is None or before.usage is None:
+            return "first"
+        if not self._is_cached:
+            return "uncached"
+        if tokens <= max(SLACK_TOKENS, SLACK_SHARE * before.usage.prompt):
+            return "boundary"
+        if call.compaction is not None:
+            return "compaction"
+        if call.model.name != before.model.name:
+            return "model_changed"
+        if is_expired(before, call, long=self._long):
+            return "expired"
+        return self._edited(call, usage, before.usage)
+
+    def _edited(self, call: Call, usage: Usage, before: Usage) -> Cause:
+        """Tell a change by the client from a loss at the provider.
+
+        Clients change things when the user speaks, and the list of tools when the model searches for some. And a
+        cache with marks holds nothing between what the first call found and the end of its prompt but boundaries
+        that this call wrote all at once: where one of them is found and a later one is not, the prompt has changed.
+        """
+        inside = usage.cache_read < self._first
+        has_marks = isinstance(call.model.cache.matching, Marks)
+        if inside and (call.begins_turn or call.loads_tools):
+            return "start_changed"
+        if inside and has_marks and usage.cache_read > self._found:
+            return "start_changed"
+        if call.begins_turn or usage.prompt < before.prompt:
+            return "prefix_edited"
+        return "evicted"
+
+
+def _cost(call: Call, usage: Usage, tokens: int) -> int | None:
+    """Return what tokens cost more than reading them, billed like the rest of what the call did not read."""
+    prices, rest = call.prices, usage.prompt - usage.cache_read
+    if prices is None:
+        return None
+    if not rest:
+        return 0
+    long = prices.cache_write if prices.cache_write_long is None else prices.cache_write_long
+    paid = (
+        usage.uncached * prices.input + usage.cache_write * prices.cache_write + usage.cache_write_long * long
+    )
+    return nano_dollars(tokens * paid // rest - tokens * prices.cache_read)
+
+
+_MOST_BLOCKS = 48
+"""Older blocks are joined, so that a long session costs no more a call than a short one."""
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """What a session begins with, in tokens."""
+
+    fixed: int
+    """The start of every prompt: the client's tools and system prompt."""
+    read: int
+    """What of its first prompt is in the cache."""
+    slip: float = 0.0
+    """The share of what a call inside of a turn should read behind the fixed start that it has to write anew, for no reason one knows."""
+
+
+def foresee(calls: Sequence[Call], start: Start | None = None) -> tuple[Usage | None, ...]:
+    """Return the input side of each call as foreseen, None where its prompt was not recorded."""
+    session = _Session(start)
+    return tuple(session.call(call, call.usage) if call.usage is not None else None for call in calls)
+
+
+def foreseen_bill(calls: Sequence[Call], start: Start | None = None) -> Foreseen | None:
+    """Return the input bill as foreseen and as recorded, copies left out; None if no price is known or no cache used."""
+    pairs = list(_bills(calls, start)) if uses_cache(calls) else []
+    if not pairs:
+        return None
+    return Foreseen(foreseen=sum(one for one, _ in pairs), recorded=sum(other for _, other in pairs))
+
+
+def _bills(calls: Sequence[Call], start: Start | None) -> Iterator[tuple[int, int]]:
+    for call, foreseen in zip(calls, foresee(calls, start), strict=True):
+        prices, usage = call.prices, call.usage
+        if prices is not None and usage is not None and foreseen is not None and not call.copied:
+            yield (
+                cost_at(foreseen, prices),
+                cost_at(usage, prices) - cost_at(Usage(output=usage.output), prices),
+            )
+
+
+class _Session:
+    """The prompt so far as blocks, and what the provider is believed to hold of it."""
+
+    def __init__(self, start: Start | None) -> None:
+        self._start = start
+        self._blocks: list[Block] = []
+        self._fixed = 0  # blocks at the start that a compaction leaves
+        self._turn_began = 0  # the size of the prompt when the user spoke last
+        self._belief = Belief()
+        self._long = False
+        self._count = 0
+
+    def call(self, call: Call, usage: Usage) -> Usage:
+        is_first = not self._blocks
+        if is_first:
+            self._long = lifetime_after(usage, long=False)
+        start = self._start or Start(fixed=usage.cache_read, read=usage.cache_read)
+        self._start = start
+        self._begin(start, usage) if is_first else self._go_on(call, usage)
+        layout = self._layout(call)
+        at = call.at or 0.0
+        if is_first:
+            ends = zip(layout.blocks, layout.ends, strict=True)
+            found = (Boundary(key=block.key, tokens=end, used=at) for block, end in ends if end <= start.read)
+            self._belief = Belief(boundaries=tuple(found))
+        expected = expected_usage(self._belief, layout, call.model, at)
+        self._belief = after_call(self._belief, layout, call.model, call.answered or at).belief
+        self._long = lifetime_after(usage, long=self._long)
+        self._turn_began = usage.prompt if call.begins_turn else self._turn_began
+        return expected if is_first or call.begins_turn else self._slipped(expected)
+
+    def _begin(self, start: Start, usage: Usage) -> None:
+        """Make the blocks those of the first prompt: its fixed start, what else is in the cache, and what is new."""
+        for end in sorted({min(end, usage.prompt) for end in (start.fixed, start.read, usage.prompt)}):
+            if end > self._size:
+                self._add(end - self._size)
+        self._fixed = 1 if start.fixed else 0
+
+    def _go_on(self, call: Call, usage: Usage) -> None:
+        """Make the blocks those of this prompt: what is left of the one before, and what is new."""
+        if call.compaction is not None or call.loads_tools:
+            del self._blocks[self._fixed :]
+        elif usage.prompt < self._size:
+            self._cut(min(self._turn_began, usage.prompt))
+        if usage.prompt < self._size:
+            self._cut(usage.prompt)
+        if usage.prompt > self._size:
+            self._add(usage.prompt - self._size)
+
+    def _slipped(self, expected: Usage) -> Usage:
+        """Return what is expected of a call, a little of it written anew."""
+        assert self._start is not None
+        slip = round(self._start.slip * max(0, expected.cache_read - self._start.fixed))
+        if not slip:
+            return expected
+        written = "uncached"
+        if expected.cache_write or expected.cache_write_long:
+            written = "cache_write_long" if expected.cache_write_long else "cache_write"
+        kept = replace(expected, cache_read=expected.cache_read - slip)
+        return replace(kept, **{written: getattr(kept, written) + slip})
+
+    @property
+    def _size(self) -> int:
+        return sum(block.tokens for block in self._blocks)
+
+    def _cut(self, limit: int) -> None:
+        while self._blocks and self._size > limit:
+            self._blocks.pop()
+        self._fixed = min(self._fixed, len(self._blocks))
+
+    def _add(self, tokens: int) -> None:
+        self._count += 1
+        before = self._blocks[-1].key if self._blocks else b""
+        (key,) = chained([self._count.to_bytes(8)], start=before)
+        self._blocks.append(Block(key=key, tokens=tokens))
+        if len(self._blocks) > _MOST_BLOCKS:
+            older = self._blocks.pop(self._fixed)
+            newer = self._blocks[self._fixed]
+            self._blocks[self._fixed] = Block(key=newer.key, tokens=older.tokens + newer.tokens)
+
+    def _layout(self, call: Call) -> Layout:
+        """Return the prompt as the model's cache sees it: marked at its end and at that of its fixed start."""
+        asked: Lifetime = "long" if self._long else "short"
+        marked = {len(self._blocks) - 1, self._fixed - 1}
+        start = call.model.name.encode()
+        blocks = (
+            Block(
+                key=chained([start], start=block.key)[0],
+                tokens=block.tokens,
+                mark=asked if at in marked else "",
+            )
+            for at, block in enumerate(self._blocks)
+        )
+        return Layout(blocks=tuple(blocks))

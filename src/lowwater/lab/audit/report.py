@@ -1,0 +1,229 @@
+"""All that an audit found, added up: in all, by session, by model and by day."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median, quantiles
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.wording import counted
+from lowwater.lab.audit.files import AuditedFile, Unread, joined
+from lowwater.lab.audit.findings import (
+    AuditedSession,
+    Cause,
+    Figures,
+    Missed,
+    Native,
+    NotEstimated,
+    Row,
+    Spending,
+    known_sum,
+    merged_missed,
+    total,
+)
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One session, model or day, or all of them."""
+
+    name: str
+    sessions: int
+    figures: Figures
+    spending: Spending
+    missed: dict[Cause, Missed]
+
+    @property
+    def lost(self) -> int | None:
+        """What misses cost that need not have been: all but the first call of a session."""
+        return known_sum(one.cost for cause, one in self.missed.items() if cause != "first")
+
+
+class Compacted(Struct, frozen=True, kw_only=True):
+    """The clients' own compactions together; only those whose prices are known have money."""
+
+    compactions: int
+    cost: int | None
+    """Summaries, which are estimates, and rewriting."""
+    saved: int | None
+    net: int | None
+    late: int
+    """Those before which rent-or-buy would have acted."""
+    calls_late: float | None
+    """How many calls before, in the median of those."""
+
+
+class Possible(Struct, frozen=True, kw_only=True):
+    """What the sessions that could be estimated cost, and about what they would have under other schedules."""
+
+    sessions: int
+    recorded: int
+    never: int
+    rent_or_buy: int
+    actions: int
+    modelled: int
+    """What the model says they cost as recorded: how far it can be believed."""
+
+
+class Accuracy(Struct, frozen=True, kw_only=True):
+    """How well the cache rules foresee the input bill of a session from sizes and times."""
+
+    sessions: int
+    median_error: float
+    p90_error: float
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What was found in all files."""
+
+    files: int
+    kept: int
+    """Files that were not read because they were known."""
+    total: Line
+    sessions: tuple[AuditedSession, ...]
+    compacted: Compacted
+    possible: Possible | None
+    not_estimated: dict[NotEstimated, int]
+    """How many sessions `possible` leaves out, by the reason."""
+    accuracy: Accuracy | None
+    broken: int
+    broken_at: tuple[str, ...]
+    unread: tuple[Unread, ...]
+    copied: int
+
+
+def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
+    """Return what files gave, without the days before `since`."""
+    every = joined(session for file in files for session in file.sessions)
+    sessions = [left for session in every if (left := _since(session, since)) is not None]
+    unread = [one for file in files for one in file.unread]
+    return Report(
+        files=len(files),
+        kept=sum(file.from_cache for file in files),
+        total=_line("", sessions, [row for session in sessions for row in session.rows]),
+        sessions=tuple(sessions),
+        compacted=_compacted([native for session in sessions for native in session.natives]),
+        possible=_possible(sessions),
+        not_estimated=dict(Counter(why for session in sessions if (why := session.not_estimated))),
+        accuracy=_accuracy(sessions),
+        broken=sum(session.broken for session in every) + sum(one.broken for one in unread),
+        broken_at=tuple(place for session in every for place in session.broken_at),
+        unread=tuple(unread),
+        copied=sum(file.repeated for file in files),
+    )
+
+
+_WHY_NOT: dict[NotEstimated, str] = {
+    "numpy": "numpy is not installed",
+    "no_prices": "no price is known",
+    "no_sizes": "no prompt's size was recorded",
+    "copied": "they go on from another, with which that is told",
+    "too_large": "they do not fit the model's window",
+    "cut": "some of their days are left out",
+}
+
+
+def estimate_gaps(report: Report) -> str:
+    """Return a sentence on the sessions for which it is not said what compaction could do; empty if there are none."""
+    missing = report.not_estimated
+    if not missing:
+        return ""
+    said = ", ".join(f"{why} ({count:,})" if len(missing) > 1 else why for count, why in _counts(missing))
+    whom = "any session" if report.possible is None else counted(sum(missing.values()), "session")
+    install = " Install it with: pip install 'lowwater[replay]'." if "numpy" in missing else ""
+    return f"What compaction could do is not estimated for {whom}: {said}.{install}"
+
+
+def _counts(missing: Mapping[NotEstimated, int]) -> list[tuple[int, str]]:
+    return sorted(((count, _WHY_NOT[why]) for why, count in missing.items()), reverse=True)
+
+
+def line_of(session: AuditedSession) -> Line:
+    """Return one session as a line, named by its id."""
+    return _line(session.id, [session], session.rows)
+
+
+def dearest(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
+    """Return the sessions, the dearest first."""
+    return sorted(sessions, key=lambda session: _dear(line_of(session)))
+
+
+def by_model(sessions: Sequence[AuditedSession]) -> list[Line]:
+    """Return a line for each model, the dearest first."""
+    return sorted(_grouped(sessions, lambda row: row.model), key=_dear)
+
+
+def by_day(sessions: Sequence[AuditedSession]) -> list[Line]:
+    """Return a line for each day, in order."""
+    return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
+
+
+def _since(session: AuditedSession, day: str) -> AuditedSession | None:
+    """Return the session without the days before one; what was foreseen and saved is told of whole sessions only."""
+    rows = tuple(row for row in session.rows if row.day >= day)
+    if len(rows) == len(session.rows):
+        return session
+    if not rows:
+        return None
+    natives = tuple(native for native in session.natives if native.day >= day)
+    return replace(session, rows=rows, natives=natives, foreseen=None, saving=None, not_estimated="cut")
+
+
+def _dear(line: Line) -> tuple[int, int, str]:
+    return -(line.figures.cost or 0), -line.figures.prompt, line.name
+
+
+def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[Line]:
+    rows: dict[str, list[Row]] = {}
+    of: dict[str, dict[int, AuditedSession]] = {}
+    for session in sessions:
+        for row in session.rows:
+            rows.setdefault(name(row), []).append(row)
+            of.setdefault(name(row), {})[id(session)] = session
+    return [_line(group, list(of[group].values()), found) for group, found in rows.items()]
+
+
+def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> Line:
+    return Line(
+        name=name,
+        sessions=len(sessions),
+        figures=total(Figures, (row.figures for row in rows)),
+        spending=total(Spending, (row.spending for row in rows)),
+        missed=merged_missed(row.missed for row in rows),
+    )
+
+
+def _compacted(natives: Sequence[Native]) -> Compacted:
+    earlier = [native.earlier for native in natives if native.earlier is not None]
+    priced = [native for native in natives if native.net is not None]
+    return Compacted(
+        compactions=len(natives),
+        cost=known_sum((native.summary_cost or 0) + (native.rewrite_cost or 0) for native in priced),
+        saved=known_sum(native.saved for native in priced),
+        net=known_sum(native.net for native in priced),
+        late=len(earlier),
+        calls_late=float(median(earlier)) if earlier else None,
+    )
+
+
+def _possible(sessions: Sequence[AuditedSession]) -> Possible | None:
+    found = [(session, session.saving) for session in sessions if session.saving is not None]
+    if not found:
+        return None
+    recorded = sum(row.figures.cost or 0 for session, _ in found for row in session.rows)
+    return Possible(
+        sessions=len(found),
+        recorded=recorded,
+        never=recorded - sum(saving.never for _, saving in found),
+        rent_or_buy=recorded - sum(saving.rent_or_buy for _, saving in found),
+        actions=sum(saving.actions for _, saving in found),
+        modelled=sum(saving.modelled for _, saving in found),
+    )
+
+
+def _accuracy(sessions: Sequence[AuditedSession]) -> Accuracy | None:
+    errors = [abs(session.foreseen.error) for session in sessions if session.foreseen]
+    if not errors:
+        return None
+    p90 = quantiles(errors, n=10, method="inclusive")[-1] if len(errors) > 1 else errors[0]
+    return Accuracy(sessions=len(errors), median_error=median(errors), p90_error=p90)

@@ -1,0 +1,92 @@
+"""What a session would have cost under other schedules: never compacting, and rent-or-buy. Needs numpy.
+
+Both are played on the session's course (`replay.course`) at its own prices, and so is what the client did: only the
+differences between them are told, so that what the model leaves out weighs on all of them alike.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from lowwater.core.cache.belief import HALF_LIFE
+from lowwater.lab.audit.calls import Call
+from lowwater.lab.audit.findings import Saving
+from lowwater.lab.course import Action, Course, Prune, Sheet, State, Summarise, shown_window
+from lowwater.lab.schedules import Policy, RentOrBuy, Tally, never, run
+
+MOST_CALLS = 1_500
+"""A tally needs memory by the square of the calls; a longer session is estimated on its first ones."""
+
+
+def sheet_of(calls: Sequence[Call]) -> Sheet | None:
+    """Return the prices of the model that had most input, at the lifetime that was written most; None if unknown."""
+    prompts: dict[str, int] = {}
+    for call in calls:
+        prompts[call.model.name] = prompts.get(call.model.name, 0) + (call.usage.prompt if call.usage else 0)
+    most = max(prompts, key=lambda name: prompts[name], default="")
+    chosen = [call for call in calls if call.model.name == most and call.usage is not None]
+    if not chosen:
+        return None
+    last, usages = chosen[-1], [call.usage for call in chosen if call.usage is not None]
+    prices, rules = last.model.prices_at(0, last.at), last.model.cache
+    if prices is None:
+        return None
+    long = sum(usage.cache_write_long for usage in usages) > sum(usage.cache_write for usage in usages)
+    written = prices.cache_write_long if long and prices.cache_write_long is not None else prices.cache_write
+    sheet = Sheet(
+        name=most,
+        input=prices.input,
+        read=prices.cache_read,
+        write=written,
+        output=prices.output,
+        other_input=prices.input,
+        other_output=prices.output,
+        ttl=(rules.ttl_long if long else rules.ttl) or HALF_LIFE,
+        window=0,
+    )
+    sent = [usage.prompt for usage in usages]
+    compactions = [call.compaction for call in calls if call.compaction is not None]
+    window = shown_window(compactions, sent, last.model.context_length)
+    return replace(sheet, window=max(window, max(sent) + sheet.reserved + 1))
+
+
+def saving_of(
+    course: Course, sheet: Sheet, summarised: Sequence[int], pruned: Sequence[int] = ()
+) -> Saving | None:
+    """Return what other schedules would have saved; given are the turns before which the client compacted.
+
+    None if one of the schedules cannot keep the session inside the window.
+    """
+    count = min(len(course.turns), MOST_CALLS)
+    tally = Tally(replace(course, turns=course.turns[:count]), sheet)
+    rented = run(tally, RentOrBuy(tally))
+    as_recorded = _as_recorded(tally, frozenset(summarised), frozenset(pruned))
+    recorded, untouched = run(tally, as_recorded).cost, run(tally, never(tally)).cost
+    if recorded is None or untouched is None or rented.cost is None:
+        return None
+    return Saving(
+        calls=count,
+        modelled=recorded,
+        never=recorded - untouched,
+        rent_or_buy=recorded - rented.cost,
+        actions=len(rented.acts),
+    )
+
+
+def calls_earlier(course: Course, sheet: Sheet, *, since: int, turn: int) -> int | None:
+    """Return how many calls before `turn` rent-or-buy would have acted first, beginning at `since`; None if it would not."""
+    count = min(turn + 1, since + MOST_CALLS)
+    fixed = course.fixed + (sheet.summary if since else 0)
+    tally = Tally(replace(course, fixed=fixed, turns=course.turns[since:count]), sheet)
+    acts = run(tally, RentOrBuy(tally)).acts
+    earlier = turn - since - acts[0].turn if acts else 0
+    return earlier if earlier > 0 else None
+
+
+def _as_recorded(tally: Tally, summarised: frozenset[int], pruned: frozenset[int]) -> Policy:
+    def decide(turn: int, _state: State) -> Action | None:
+        if turn in summarised:
+            return Summarise(upto=turn)
+        return Prune(upto=tally.edges[turn]) if turn in pruned else None
+
+    return decide

@@ -1,0 +1,209 @@
+"""One recorded session audited."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Usage, together
+from lowwater.core.costs.prices import cost_at
+from lowwater.core.models.model import Prices
+from lowwater.lab.audit.calls import Call, Miss, foreseen_bill, misses_of
+from lowwater.lab.audit.findings import (
+    AuditedSession,
+    Cause,
+    DayOf,
+    Figures,
+    Missed,
+    Native,
+    NotEstimated,
+    Row,
+    Saving,
+    Spending,
+    known_sum,
+    merged_missed,
+    plus,
+    total,
+)
+from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
+from lowwater.logs.recording import Recording
+
+
+def rows_of(calls: Sequence[Call], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
+    """Return a row for each day and model of the calls, in order; copies are left out."""
+    rows: dict[tuple[str, str], Row] = {}
+    for call, miss in zip(calls, misses, strict=True):
+        if call.copied:
+            continue
+        day = "" if call.at is None else day_of(call.at)
+        key = (day, call.model.name)
+        one = Row(
+            day=day,
+            model=call.model.name,
+            figures=_figures(call),
+            spending=_spending(call),
+            missed=_missed(miss),
+        )
+        rows[key] = _together(rows[key], one) if key in rows else one
+    return tuple(rows[key] for key in sorted(rows))
+
+
+def _together(one: Row, other: Row) -> Row:
+    return replace(
+        one,
+        figures=plus(one.figures, other.figures),
+        spending=plus(one.spending, other.spending),
+        missed=merged_missed((one.missed, other.missed)),
+    )
+
+
+def _figures(call: Call) -> Figures:
+    usage = together(call.billed)
+    output = call.output + sum(other.output for other in call.others)
+    priced = [(each, call.prices_of(each)) for each in call.billed]
+    costs = [None if prices is None else cost_at(each, prices) for each, prices in priced]
+    cost = None if call.usage is None or None in costs else known_sum(costs)
+    return replace(_tokens(usage), calls=1, output=output, cost=cost, unpriced=int(cost is None))
+
+
+def _tokens(usage: Usage) -> Figures:
+    return Figures(
+        uncached=usage.uncached,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        cache_write_long=usage.cache_write_long,
+        output=usage.output,
+    )
+
+
+def _spending(call: Call) -> Spending:
+    if call.usage is None:
+        return Spending()
+    priced = ((each, call.prices_of(each)) for each in call.billed)
+    return total(Spending, (_spent(usage, prices) for usage, prices in priced if prices is not None))
+
+
+def _spent(usage: Usage, prices: Prices) -> Spending:
+    return Spending(
+        reads=cost_at(Usage(cache_read=usage.cache_read), prices),
+        writes=cost_at(Usage(cache_write=usage.cache_write, cache_write_long=usage.cache_write_long), prices),
+        uncached=cost_at(Usage(uncached=usage.uncached), prices),
+        output=cost_at(Usage(output=usage.output), prices),
+    )
+
+
+def row_of_sum(usage: Usage, calls: Sequence[Call], day_of: DayOf) -> Row:
+    """Return the row of calls of which only the sum was recorded.
+
+    It has no price if the sum is above a cliff of the model: then the size of each call decides.
+    """
+    last = calls[-1]
+    prices = last.model.prices_at(0, last.at)
+    priced = prices if prices == last.model.prices_at(usage.prompt, last.at) else None
+    figures = replace(
+        _tokens(usage),
+        calls=len(calls),
+        cost=None if priced is None else cost_at(usage, priced),
+        unpriced=len(calls) if priced is None else 0,
+    )
+    return Row(
+        day="" if last.at is None else day_of(last.at),
+        model=last.model.name,
+        figures=figures,
+        spending=Spending() if priced is None else _spent(usage, priced),
+    )
+
+
+def _missed(miss: Miss | None) -> dict[Cause, Missed]:
+    return {} if miss is None else {miss.cause: Missed(misses=1, tokens=miss.tokens, cost=miss.cost)}
+
+
+TAIL = 20_000
+"""Tokens at the end of a prompt that an estimated compaction leaves alone."""
+_PLACES = 5
+
+
+def audit_session(recording: Recording, calls: Sequence[Call], *, day_of: DayOf) -> AuditedSession:
+    """Return what one session consumed and cost, why its cache missed, and what compaction did or could have done."""
+    misses = misses_of(calls)
+    sizes = sizes_of(recording, calls, tail=TAIL)
+    natives = natives_of(recording, calls, misses, ratio=sizes.ratio, day_of=day_of)
+    estimate = _estimate(sizes, calls, tuple(natives))
+    times = [at for call in calls for at in (call.asked, call.answered) if at is not None and not call.copied]
+    own = [call for call in calls if not call.copied]
+    summed = recording.usage if own and not any(call.billed for call in own) else None
+    return AuditedSession(
+        id=recording.id,
+        agent=recording.agent,
+        path=recording.path,
+        model=_main_model(own) or recording.model,
+        parent=recording.parent,
+        relation=recording.relation,
+        started_at=min(times, default=recording.started_at),
+        ended_at=max(times, default=None),
+        rows=(row_of_sum(summed, own, day_of),) if summed else rows_of(calls, misses, day_of),
+        peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
+        natives=estimate.natives,
+        foreseen=foreseen_bill(calls),
+        saving=estimate.saving,
+        not_estimated=estimate.why_not,
+        broken=len(recording.broken),
+        broken_at=tuple(line.place for line in recording.broken[:_PLACES]),
+        copied=len(calls) - len(own),
+    )
+
+
+class _Estimate(Struct, frozen=True, kw_only=True):
+    natives: tuple[Native, ...]
+    saving: Saving | None = None
+    why_not: NotEstimated | None = None
+
+
+@lru_cache(maxsize=1)
+def numpy_version() -> str:
+    """Return the version of numpy that estimates would use; empty if it cannot be imported."""
+    try:
+        import numpy as np  # noqa: PLC0415 - an extra
+    except ImportError:
+        return ""
+    return np.__version__
+
+
+def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) -> _Estimate:
+    """Return what could be saved, and the compactions beside rent-or-buy; or why neither is estimated.
+
+    Of a session that goes on from another, what could be saved is told with the other.
+    """
+    if not sizes.course.turns:
+        return _Estimate(natives=natives, why_not="no_sizes")
+    if not numpy_version():
+        return _Estimate(natives=natives, why_not="numpy")
+    from lowwater.lab.audit.savings import calls_earlier, saving_of, sheet_of  # noqa: PLC0415 - needs numpy
+
+    sheet = sheet_of(calls)
+    if sheet is None:
+        return _Estimate(natives=natives, why_not="no_prices")
+    summaries = [native.call for native in natives if native.kind == "summary"]
+    prunes = [native.call for native in natives if native.kind == "prune"]
+    told = tuple(
+        replace(
+            native,
+            earlier=calls_earlier(sizes.course, sheet, since=_before(summaries, native), turn=native.call),
+        )
+        for native in natives
+    )
+    if any(call.copied for call in calls):
+        return _Estimate(natives=told, why_not="copied")
+    saving = saving_of(sizes.course, sheet, summaries, prunes)
+    return _Estimate(natives=told, saving=saving, why_not="too_large" if saving is None else None)
+
+
+def _before(summaries: Sequence[int], native: Native) -> int:
+    """Return the call after the last summary before a compaction, or the first."""
+    return max((call for call in summaries if call < native.call), default=0)
+
+
+def _main_model(calls: Sequence[Call]) -> str:
+    names = [call.model.name for call in calls]
+    return max(sorted(set(names)), key=names.count, default="")

@@ -1,0 +1,1 @@
+"""HTML reports: one page with all it needs inside."""

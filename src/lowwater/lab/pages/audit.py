@@ -1,0 +1,424 @@
+"""The page of `lowwater audit --html`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from time import time
+
+from msgspec import Struct
+
+from lowwater.adapters.models import load_registry
+from lowwater.core.models.model import Model
+from lowwater.core.wording import counted
+from lowwater.lab.audit.findings import AuditedSession, Cause, Native, known_sum
+from lowwater.lab.audit.report import Line, Report, by_model, estimate_gaps, line_of
+from lowwater.lab.pages.document import (
+    Document,
+    Periods,
+    Tile,
+    amount,
+    listed,
+    money,
+    periods_of,
+    share,
+    short,
+    written,
+)
+
+MOST_SESSIONS = 2_000
+MOST_NATIVES = 1_000
+NO_MODEL = "not recorded"
+
+
+class CauseWords(Struct, frozen=True, kw_only=True):
+    """A cause of a miss in words."""
+
+    name: str
+    means: str
+
+
+CAUSES: Mapping[Cause, CauseWords] = {
+    "first": CauseWords(name="First call", means="no other session had left the prompt in the cache"),
+    "compaction": CauseWords(name="Compaction", means="the client replaced its history"),
+    "model_changed": CauseWords(name="Model changed", means="each model has a cache of its own"),
+    "expired": CauseWords(name="Expired", means="the pause was longer than the cache keeps a prompt"),
+    "start_changed": CauseWords(
+        name="Tools or system changed", means="the prompt began otherwise than before"
+    ),
+    "prefix_edited": CauseWords(
+        name="Earlier messages edited", means="the client changed or dropped what had been sent"
+    ),
+    "uncached": CauseWords(name="No caching", means="no call of the session used the cache"),
+    "boundary": CauseWords(
+        name="Boundary", means="a few newest tokens behind the provider's last stored step"
+    ),
+    "evicted": CauseWords(
+        name="Lost at the provider", means="evicted early or sent to another machine: what remains"
+    ),
+}
+
+
+class CauseRow(Struct, frozen=True, kw_only=True):
+    """Misses of one cause."""
+
+    name: str
+    means: str
+    is_loss: bool
+    """Whether it need not have been; the first call of a session has to write its prompt."""
+    misses: int
+    tokens: int
+    cost: int | None
+
+
+class SpendingRow(Struct, frozen=True, kw_only=True):
+    """What one kind of token cost."""
+
+    name: str
+    tokens: int
+    cost: int
+
+
+class ModelRow(Struct, frozen=True, kw_only=True):
+    """One model over all sessions."""
+
+    model: str
+    sessions: int
+    calls: int
+    read: int
+    written: int
+    uncached: int
+    output: int
+    hit: float | None
+    unpriced: int
+    cost: int | None
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """One session."""
+
+    name: str
+    agent: str
+    model: str
+    relation: str
+    started: float | None
+    calls: int
+    prompt: int
+    peak: int
+    hit: float | None
+    missed: int | None
+    saving: int | None
+    cost: int | None
+
+
+class NativeRow(Struct, frozen=True, kw_only=True):
+    """One compaction of the client's own."""
+
+    session: str
+    at: float | None
+    trigger: str
+    before: int
+    after: int
+    served: int
+    price: int | None
+    saved: int | None
+    net: int | None
+    earlier: int | None
+
+
+class SavingRow(Struct, frozen=True, kw_only=True):
+    """What the same sessions would have cost in another way."""
+
+    name: str
+    cost: int
+    is_estimated: bool = True
+    is_ours: bool = False
+
+
+class AuditData(Struct, frozen=True, kw_only=True):
+    """Everything the page's scripts draw."""
+
+    periods: Periods
+    spending: list[SpendingRow]
+    causes: list[CauseRow]
+    savings: list[SavingRow]
+    sessions: list[SessionRow]
+    natives: list[NativeRow]
+    models: list[ModelRow]
+
+
+def data_of(report: Report) -> AuditData:
+    """Return what the page of a report shows."""
+    sessions = report.sessions
+    listed = sorted(map(_session, sessions), key=lambda row: (-(row.cost or 0), -row.prompt, row.name))
+    natives = [_native(session, native) for session in sessions for native in session.natives]
+    natives.sort(key=lambda row: (-(row.price or 0), row.session, row.at or 0.0))
+    return AuditData(
+        periods=_periods(sessions),
+        spending=_spending(report.total),
+        causes=_causes(report.total),
+        savings=_savings(report),
+        sessions=listed[:MOST_SESSIONS],
+        natives=natives[:MOST_NATIVES],
+        models=[_model(line) for line in by_model(sessions)],
+    )
+
+
+def _periods(sessions: Iterable[AuditedSession]) -> Periods:
+    costs: dict[tuple[str, str], int] = {}
+    for row in (row for session in sessions for row in session.rows):
+        if row.day and row.figures.cost is not None:
+            costs[row.day, row.model] = costs.get((row.day, row.model), 0) + row.figures.cost
+    return periods_of(costs)
+
+
+def _spending(line: Line) -> list[SpendingRow]:
+    used, spent = line.figures, line.spending
+    found = [
+        SpendingRow(name="cache reads", tokens=used.cache_read, cost=spent.reads),
+        SpendingRow(name="cache writes", tokens=used.written, cost=spent.writes),
+        SpendingRow(name="uncached input", tokens=used.uncached, cost=spent.uncached),
+        SpendingRow(name="output", tokens=used.output, cost=spent.output),
+    ]
+    return sorted(found, key=lambda row: -row.cost)
+
+
+def _causes(line: Line) -> list[CauseRow]:
+    found = [
+        CauseRow(
+            name=CAUSES[cause].name,
+            means=CAUSES[cause].means,
+            is_loss=cause != "first",
+            misses=one.misses,
+            tokens=one.tokens,
+            cost=one.cost,
+        )
+        for cause, one in line.missed.items()
+    ]
+    return sorted(found, key=lambda row: -(row.cost or 0))
+
+
+def _savings(report: Report) -> list[SavingRow]:
+    """Return what the sessions that could be estimated cost, and would have cost otherwise."""
+    possible = report.possible
+    if possible is None:
+        return []
+    return [
+        SavingRow(name="as recorded", cost=possible.recorded, is_estimated=False),
+        SavingRow(name="rent-or-buy", cost=possible.rent_or_buy, is_ours=True),
+        SavingRow(name="never compacting", cost=possible.never),
+    ]
+
+
+def _session(session: AuditedSession) -> SessionRow:
+    line = line_of(session)
+    used = line.figures
+    return SessionRow(
+        name=session.id,
+        agent=session.agent,
+        model=session.model,
+        relation=session.relation,
+        started=session.started_at,
+        calls=used.calls,
+        prompt=used.prompt,
+        peak=session.peak_prompt,
+        hit=used.hit_share,
+        missed=line.lost,
+        saving=None if session.saving is None else session.saving.rent_or_buy,
+        cost=used.cost,
+    )
+
+
+def _native(session: AuditedSession, native: Native) -> NativeRow:
+    known = native.summary_cost is not None and native.rewrite_cost is not None
+    return NativeRow(
+        session=session.id,
+        at=native.at,
+        trigger=native.trigger if native.kind == "summary" else f"{native.trigger} {native.kind}".strip(),
+        before=native.before,
+        after=native.after,
+        served=native.served,
+        price=known_sum((native.summary_cost, native.rewrite_cost)) if known else None,
+        saved=native.saved,
+        net=native.net,
+        earlier=native.earlier,
+    )
+
+
+def _model(line: Line) -> ModelRow:
+    used = line.figures
+    return ModelRow(
+        model=line.name or NO_MODEL,
+        sessions=line.sessions,
+        calls=used.calls,
+        read=used.cache_read,
+        written=used.written,
+        uncached=used.uncached,
+        output=used.output,
+        hit=used.hit_share,
+        unpriced=used.unpriced,
+        cost=used.cost,
+    )
+
+
+_MOST_PRICES = 12
+"""Models whose prices the page lists."""
+
+
+def audit_page(report: Report, *, made_at: float | None = None) -> str:
+    """Return a report as one HTML file that needs no network; contents of messages are not in it."""
+    data = data_of(report)
+    return written(
+        Document(
+            report="audit",
+            headline=_headline(report),
+            lead=_lead(report),
+            tiles=tuple(_tiles(report)),
+            texts=_texts(report, data),
+            notes=tuple(_notes(report, data)),
+            models=_models(data),
+            made_at=time() if made_at is None else made_at,
+            data=data,
+        )
+    )
+
+
+def _headline(report: Report) -> str:
+    line, possible = report.total, report.possible
+    if line.figures.cost is None:
+        return f"{counted(line.figures.calls, 'call')} in {counted(line.sessions, 'session')}, no price known"
+    paid = f"{counted(line.sessions, 'session')} cost {money(line.figures.cost)}"
+    if possible is not None and possible.rent_or_buy < possible.recorded:
+        saved = possible.recorded - possible.rent_or_buy
+        return f"{paid}; about {money(saved)} of it could have been saved"
+    lost = line.lost
+    return f"{paid}, {money(lost)} of it for cache misses" if lost else paid
+
+
+def _lead(report: Report) -> str:
+    days = [row.day for session in report.sessions for row in session.rows if row.day]
+    when = f" from {min(days)} to {max(days)}" if days else ""
+    agents = listed(sorted({session.agent for session in report.sessions}))
+    by = f", recorded by {agents}" if agents else ""
+    return (
+        f"{counted(report.total.figures.calls, 'call')}{when}{by}, read from {counted(report.files, 'file')}."
+    )
+
+
+def _tiles(report: Report) -> Iterator[Tile]:
+    line = report.total
+    used, possible = line.figures, report.possible
+    calls = counted(used.calls - used.unpriced, "priced call")
+    yield Tile(name="Paid", figure=amount(used.cost), note=calls)
+    yield Tile(
+        name="Input",
+        figure=short(used.prompt),
+        note=f"tokens, and {short(used.output)} of output",
+    )
+    yield Tile(name="From the cache", figure=share(used.hit_share), note="of all input")
+    yield Tile(name="Cache misses", figure=amount(line.lost), note=_dearest_cause(report))
+    if report.compacted.compactions:
+        net = amount(report.compacted.net)
+        note = f"saved by {counted(report.compacted.compactions, 'compaction')}, net"
+        yield Tile(name="Own compactions", figure=net, note=note)
+    if possible is not None:
+        saved = possible.recorded - possible.rent_or_buy
+        note = f"estimated, {share(saved / possible.recorded if possible.recorded else None)} of the bill"
+        yield Tile(name="Rent-or-buy saves", figure=money(saved), note=note, is_ours=True)
+
+
+def _dearest_cause(report: Report) -> str:
+    known = {cause: one.cost for cause, one in report.total.missed.items() if one.cost and cause != "first"}
+    if not known:
+        return "beside first calls"
+    most = max(known, key=lambda cause: known[cause])
+    return f"{CAUSES[most].name.lower()}: {money(known[most])}"
+
+
+def _texts(report: Report, data: AuditData) -> dict[str, str]:
+    line, possible = report.total, report.possible
+    unit = data.periods.unit
+    together = "" if unit == "day" else f" The period is long, so that days are put together into {unit}s."
+    lost = f" Without the first calls they cost {amount(line.lost)}." if line.lost is not None else ""
+    return {
+        "unit": unit,
+        "periods_says": f"What calls were billed, by the {unit} they were made.{together}",
+        "misses_says": (
+            "A miss is input that the call before had left in the cache and that was paid for again. "
+            f"The cost is what that was more than reading.{lost}"
+        ),
+        "savings_says": _savings_says(report),
+        "savings_caption": (
+            "Told on a model of each session at its own prices, expected rework included; the model puts them at "
+            f"{money(possible.modelled)} as recorded."
+            if possible is not None
+            else ""
+        ),
+        "sessions_says": f"Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
+        "natives_says": _natives_says(report),
+    }
+
+
+def _savings_says(report: Report) -> str:
+    possible = report.possible
+    gaps = estimate_gaps(report)
+    if possible is None:
+        return gaps
+    said = "The same session" if possible.sessions == 1 else f"The same {possible.sessions:,} sessions"
+    return f"{said} with compactions bought by rent-or-buy, which would have acted {possible.actions:,} times, and with none at all below the wall. {gaps}".rstrip()
+
+
+def _natives_says(report: Report) -> str:
+    found = report.compacted
+    if not found.compactions:
+        return ""
+    said = f"{counted(found.compactions, 'compaction')} cost {amount(found.cost)} and saved {amount(found.saved)}."
+    if found.late and found.calls_late is not None:
+        said += f" Before {found.late:,} of them rent-or-buy would have acted, {found.calls_late:,.0f} calls earlier in the median."
+    return f"{said}{_part(found.compactions, MOST_NATIVES, 'compaction')}"
+
+
+def _part(total: int, most: int, noun: str) -> str:
+    """Return what is to be said where a list does not have all of them."""
+    if total <= most:
+        return ""
+    return f" The {most:,} dearest of {counted(total, noun)} are listed; every sum is over all."
+
+
+def _notes(report: Report, data: AuditData) -> Iterator[str]:
+    used = report.total.figures
+    yield (
+        "Calls, tokens and cache counters are as the recordings report them, each call counted once; dollars are those "
+        "counters times the model's prices of the day of the call."
+    )
+    yield "Output is as recorded; some clients record it too low, so that the bill may have been higher."
+    if used.unpriced:
+        yield f"{counted(used.unpriced, 'call')} have no dollar figure: no price or no prompt size is known. They are in no sum of dollars."
+    yield (
+        "Causes of misses follow from sizes, times and the provider's published lifetimes. What was lost at the provider "
+        "cannot be seen from outside and is what remains."
+    )
+    yield "Estimated: what the client's own summaries cost where that is not recorded, what its compactions saved, and what other schedules would have cost."
+    if report.accuracy is not None:
+        found = report.accuracy
+        yield (
+            f"How far the cache rules can be trusted: over {counted(found.sessions, 'session')} they foresee the input "
+            f"bill within {share(found.median_error)} in the median, {share(found.p90_error)} for nine in ten."
+        )
+    if report.copied:
+        yield f"{counted(report.copied, 'call')} stand in several files, because a fork or a resumed session copies what came before; they are counted once."
+    if report.broken:
+        yield f"{counted(report.broken, 'line')} could not be read and were left out."
+    if report.unread:
+        yield f"{counted(len(report.unread), 'file')} gave no session."
+    if not all(row.day for session in report.sessions for row in session.rows):
+        yield "Calls without a recorded time are in the sums and in no day."
+    if len(data.models) > _MOST_PRICES:
+        yield f"Prices are listed for the {_MOST_PRICES} dearest models."
+
+
+def _models(data: AuditData) -> tuple[Model, ...]:
+    registry = load_registry()
+    found = {
+        (model := registry.find(row.model)).name: model
+        for row in data.models[:_MOST_PRICES]
+        if row.model != NO_MODEL
+    }
+    return tuple(found.values())

@@ -1,0 +1,199 @@
+"""What later answers of a recorded session use of its tool results."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from lowwater.core.messages import Message, ToolCall
+from lowwater.core.references import Kind, Reference, names, references
+
+_WORD = re.compile(r"\w+")
+_LETTER = re.compile(r"\w")
+
+
+def find(text: str, within: str, start: int = 0) -> int:
+    """Return where `text` occurs as whole words in `within` from `start` on, or -1."""
+    first, last = _LETTER.match(text[0]), _LETTER.match(text[-1])
+    at = within.find(text, start)
+    while at >= 0:
+        after = at + len(text)
+        is_cut = (first and at > 0 and _LETTER.match(within[at - 1])) or (
+            last and after < len(within) and _LETTER.match(within[after])
+        )
+        if not is_cut:
+            return at
+        at = within.find(text, at + 1)
+    return -1
+
+
+class Occurrences:
+    """Which of many texts have a reference; only those that have its longest word are read."""
+
+    def __init__(self, texts: Sequence[str], wanted: Iterable[str]) -> None:
+        """Note for the longest word of each wanted reference which texts have it; every text is read once."""
+        self._texts = texts
+        self._having: dict[str, list[int]] = defaultdict(list)
+        keys = {_longest_word(text) for text in wanted}
+        for index, text in enumerate(texts):
+            for word in keys.intersection(_WORD.findall(text)):
+                self._having[word].append(index)
+
+    def of(self, text: str) -> Iterator[int]:
+        """Yield the indexes of the texts that have a wanted reference, in order."""
+        word = _longest_word(text)
+        # Words of a reference are whole words wherever the reference is; one without words may be anywhere.
+        candidates = self._having[word] if word else range(len(self._texts))
+        for index in candidates:
+            if find(text, self._texts[index]) >= 0:
+                yield index
+
+
+def _longest_word(text: str) -> str:
+    return max(_WORD.findall(text), key=len, default="")
+
+
+_SHORTEST = 3
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """The tool result that a reference came from."""
+
+    number: int
+    """Its message's place in the session, from 1, as a ledger numbers it."""
+    turn: int
+    """Which of the session's answers called the tool, from 1."""
+    call: ToolCall
+    """What was called; nameless if that is not in the session."""
+    text: str
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """A reference in an answer that one earlier result alone had said."""
+
+    kind: Kind
+    text: str
+    number: int
+    """The place of the answer's message in the session, from 1."""
+    turn: int
+    """Which of the session's answers it is, from 1."""
+    origin: Origin
+
+    @property
+    def later(self) -> int:
+        """How many answers after the one that called the tool."""
+        return self.turn - self.origin.turn
+
+
+class _Pieces(Struct, frozen=True, kw_only=True):
+    """All texts of a session in order, and for each the result it is, if it is one."""
+
+    texts: list[str]
+    origins: list[Origin | None]
+    starts: list[int]
+    """For each message, how many texts came before it."""
+
+
+_NO_CALL = ToolCall(id="", name="", arguments="{}")
+
+
+def uses_of(messages: Sequence[Message]) -> list[Use]:
+    """Return the uses of tool results in a session, in order."""
+    pieces = _pieces(messages)
+    found = list(_first_named(messages))
+    occurrences = Occurrences(pieces.texts, (reference.text for _, reference in found))
+    turns = _turns(messages)
+    uses: list[Use] = []
+    for number, reference in found:
+        origin = _only_origin(reference.text, pieces, occurrences, before=pieces.starts[number - 1])
+        if origin is not None:
+            use = Use(
+                kind=reference.kind,
+                text=reference.text,
+                number=number,
+                turn=turns[number - 1],
+                origin=origin,
+            )
+            uses.append(use)
+    return uses
+
+
+def said_in(call: ToolCall, *, keys: bool = False) -> Iterator[str]:
+    """Yield the strings and numbers in the arguments of a call, in order, the keys of objects too if wanted."""
+    try:
+        arguments = msgspec.json.decode(call.arguments)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        arguments = call.arguments
+    yield from _values(arguments, keys=keys)
+
+
+def _pieces(messages: Sequence[Message]) -> _Pieces:
+    pieces = _Pieces(texts=[], origins=[], starts=[])
+    calls: dict[str, tuple[int, ToolCall]] = {}
+    for number, (turn, message) in enumerate(zip(_turns(messages), messages, strict=True), start=1):
+        pieces.starts.append(len(pieces.texts))
+        calls |= {call.id: (turn, call) for call in message.calls}
+        for result in message.results:
+            made, call = calls.get(result.call_id, (turn, _NO_CALL))
+            pieces.texts.append(result.text)
+            pieces.origins.append(Origin(number=number, turn=made, call=call, text=result.text))
+        said = (text for call in message.calls for text in (call.name, *said_in(call, keys=True)))
+        pieces.texts.append("\n".join([message.text, *said]))
+        pieces.origins.append(None)
+    return pieces
+
+
+def _turns(messages: Sequence[Message]) -> list[int]:
+    """Return for each message how many answers there are up to it."""
+    turns: list[int] = []
+    turn = 0
+    for message in messages:
+        turn += message.role == "assistant"
+        turns.append(turn)
+    return turns
+
+
+def _first_named(messages: Sequence[Message]) -> Iterator[tuple[int, Reference]]:
+    """Yield each reference where an answer makes it first, with the number of the answer's message."""
+    seen: set[str] = set()
+    for number, message in enumerate(messages, start=1):
+        if message.role != "assistant":
+            continue
+        for reference in _named(message):
+            if len(reference.text) >= _SHORTEST and reference.text not in seen:
+                seen.add(reference.text)
+                yield number, reference
+
+
+def _named(message: Message) -> Iterator[Reference]:
+    yield from references(message.text)
+    for call in message.calls:
+        for value in said_in(call):
+            yield from names(value)
+
+
+def _only_origin(text: str, pieces: _Pieces, occurrences: Occurrences, *, before: int) -> Origin | None:
+    """Return the result that has the text, if no other piece before has it too."""
+    earlier = (index for index in occurrences.of(text) if index < before)
+    only = next(earlier, None)
+    if only is None or next(earlier, None) is not None:
+        return None
+    return pieces.origins[only]
+
+
+def _values(value: object, *, keys: bool) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if keys:
+                    yield key
+                yield from _values(inner, keys=keys)
+        case list():
+            for inner in value:
+                yield from _values(inner, keys=keys)
+        case None | bool():
+            pass
+        case _:
+            yield str(value)

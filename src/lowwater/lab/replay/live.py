@@ -1,0 +1,221 @@
+"""A script played by the real engine: its messages at their times, each call billed by the rules."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.accounts.cadence import summaries_in
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_completion
+from lowwater.core.ledger import Ledger
+from lowwater.core.models.model import Marks, Model
+from lowwater.core.stored import Hit
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tokens.counting import rules_for
+from lowwater.core.view import Edited
+from lowwater.lab.references.reaching import Outcome as Found
+from lowwater.lab.references.reaching import Scorer
+from lowwater.lab.references.uses import Use
+from lowwater.lab.replay.on_course import Event, Outcome, Row, Rows
+from lowwater.lab.replay.script import TAIL, Exchange, Script, sheet_of
+from lowwater.observe.sinks import MemorySink
+from lowwater.protocols import Tokenizer
+from lowwater.session.factories import ManualClock, counter_for
+from lowwater.session.library import Lowwater
+from lowwater.settings import OutputSettings, Settings
+
+_SESSION = "replay"
+_INSTRUCTION = 400
+"""Tokens of what asks for a summary."""
+_WORD = " the"
+"""Counts as one token in the vocabularies in use."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What a session is played with; tokens are the model's."""
+
+    policy: str
+    """As the engine calls it."""
+    model: Model
+    outputs: tuple[int, ...]
+    """What each call wrote."""
+    fixed: int = 0
+    """Tools and system prompt, of which only the size is known."""
+    lost: tuple[bool, ...] = ()
+    """Calls that find nothing in the cache, whatever the rules say; empty for none."""
+    other: Model | None = None
+    """Another model that may write summaries, where that is cheaper."""
+    keyless: bool = False
+    """Without any model for summaries."""
+    offers_recall: bool = True
+
+
+class StandIn:
+    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy.
+
+    Its summaries are as long as those on courses, which is about as long as recorded ones are, however long they might be.
+    """
+
+    def __init__(self, billed: Model) -> None:
+        self.billed = billed
+        self.model = billed.name
+        self.name = f"stand-in for {billed.name}"
+        self._tokenizer = counter_for(billed.name)
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return the extractive summary."""
+        shorter = replace(request, max_tokens=min(request.max_tokens, sheet_of(self.billed).summary))
+        return Written(text=extract(shorter, self._tokenizer), by=self.name)
+
+
+def play_full(script: Script, uses: Sequence[Use], part: Part) -> Outcome:
+    """Return what a session comes to under a policy of the engine, under the engine's name of it."""
+    return Play(script, uses, part).play()
+
+
+class Play:
+    """One session under one policy of the engine."""
+
+    def __init__(self, script: Script, uses: Sequence[Use], part: Part) -> None:
+        self._script, self._part, self._model = script, part, part.model
+        self._tokenizer = counter_for(part.model.name)
+        self._clock, self._sink = ManualClock(), MemorySink()
+        models = () if part.keyless else (part.model, part.other)
+        writers = [StandIn(model) for model in models if model is not None]
+        self._billed_by = {writer.name: writer.billed for writer in writers}
+        self._library = Lowwater(
+            store="memory:",
+            model=part.model.name,
+            policy=part.policy,
+            clock=self._clock,
+            summarizer=writers,
+            settings=Settings(output=OutputSettings(quiet=True)),
+            sinks=(self._sink,),
+        )
+        self._session = self._library.session(_SESSION)
+        self._session.learn_context_length(part.model.context_length)
+        self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
+        self._ttl = sheet_of(part.model).ttl
+        self._sent, self._called = 0, 0.0
+        self._recalled: dict[int, int] = {}
+        self._rows = Rows()
+
+    def play(self) -> Outcome:
+        """Play every call."""
+        for turn, exchange in enumerate(self._script.exchanges):
+            self._clock.advance(max(0.0, exchange.at - self._clock.now()))
+            self._session.append([msgspec.Raw(raw) for raw in exchange.new])
+            self._call(turn, exchange)
+        account = self._library.store.accounts([_SESSION])[0]
+        self._library.close()
+        return self._rows.outcome(self._part.policy, account, context_length=self._model.context_length)
+
+    def _call(self, turn: int, exchange: Exchange) -> None:
+        told = len(self._sink.events)
+        self._session.prepare(system=self._system(turn), offers_recall=self._part.offers_recall)
+        events = [event for _, event in self._sink.events[told:] if isinstance(event, Compaction)]
+        usage = self._billed(turn, replace(self._session.expected_usage(), output=self._part.outputs[turn]))
+        asked = sum(self._asked(turn, event) for event in events)
+        ledger, scale = self._session.ledger, self._session.scale
+        self._rows.calls.append(
+            Row(
+                usage=usage,
+                cost=_cost(usage, self._model) + asked,
+                asked=asked,
+                rework=self._rework(ledger, usage.prompt),
+                elided=round(_elided(ledger) * scale),
+                removed=round((ledger.view.whole - ledger.view.tokens) * scale),
+            )
+        )
+        self._rows.events += [
+            Event(turn=turn, mode=each.mode, before=each.before, after=each.after, because=each.because.code)
+            for each in events
+        ]
+        self._called, self._sent = self._clock.now(), usage.prompt
+        self._session.record(as_completion(msgspec.Raw(exchange.answer), usage, self._model.name))
+
+    def _system(self, turn: int) -> str | None:
+        if turn or not self._part.fixed:
+            return None
+        return filling(round(self._part.fixed / rules_for(self._model.name).scale), self._tokenizer)
+
+    def _billed(self, turn: int, usage: Usage) -> Usage:
+        """Return the usage with what was to be read paid for in full, if the call found nothing."""
+        if not self._is_lost(turn):
+            return usage
+        read = usage.cache_read
+        if isinstance(self._model.cache.matching, Marks):
+            return replace(usage, cache_read=0, cache_write=usage.cache_write + read)
+        return replace(usage, cache_read=0, uncached=usage.uncached + read)
+
+    def _asked(self, turn: int, event: Compaction) -> int:
+        """Return what the calls for an event's summaries cost.
+
+        The session's own model gets the request before, sent again with an instruction; another one only what is replaced.
+        """
+        model = self._billed_by.get(event.summarizer)
+        if model is None:
+            return 0
+        if model.name != self._model.name:
+            replaced = event.reclaimed + event.summary_tokens
+            return _cost(Usage(uncached=replaced + _INSTRUCTION, output=event.summary_tokens), model)
+        is_warm = self._clock.now() - self._called <= self._ttl and not self._is_lost(turn)
+        read = min(self._sent, event.before) if is_warm else 0
+        usage = Usage(
+            cache_read=read, uncached=event.before - read + _INSTRUCTION, output=event.summary_tokens
+        )
+        again = replace(usage, output=0)
+        return _cost(usage, model) + (summaries_in(event) - 1) * _cost(again, model)
+
+    def _rework(self, ledger: Ledger, prompt: int) -> int:
+        """Return what the recalls cost that this call needs; what was recalled stands in the tail for a while."""
+        found, scale = self._scorer.at(ledger, self._search), self._session.scale
+        self._rows.found += found
+        cost, whole = 0, round(ledger.view.whole * scale)
+        for number, tokens in _lost(found).items():
+            if whole - self._recalled.get(number, -TAIL) >= TAIL:
+                recall = Usage(cache_read=prompt, cache_write=round(tokens * scale))
+                cost += _cost(recall, self._model)
+            self._recalled[number] = whole
+        return cost
+
+    def _search(self, words: str, limit: int) -> Sequence[Hit]:
+        return self._library.store.search(words, session=_SESSION, limit=limit)
+
+    def _is_lost(self, turn: int) -> bool:
+        return bool(self._part.lost) and self._part.lost[turn]
+
+
+def _cost(usage: Usage, model: Model) -> int:
+    cost = cost_of(usage, model)
+    assert cost is not None, f"no price is known for {model.name}"
+    return cost
+
+
+def filling(tokens: int, tokenizer: Tokenizer) -> str:
+    """Return a text of about so many tokens, in place of one that was not recorded."""
+    counted = max(1, tokenizer.count(_WORD * 1_000))
+    return _WORD * round(tokens * 1_000 / counted)
+
+
+def _elided(ledger: Ledger) -> int:
+    return sum(
+        ledger.messages[item.number - 1].tokens - item.tokens
+        for item in ledger.view.items
+        if isinstance(item, Edited)
+    )
+
+
+def _lost(found: Sequence[Found]) -> dict[int, int]:
+    """Return the results that have to be recalled, by number, each with the most tokens that one use of it takes."""
+    lost: dict[int, int] = {}
+    for each in found:
+        if each.place != "in_view":
+            number = each.use.origin.number
+            lost[number] = max(lost.get(number, 0), each.tokens)
+    return lost

@@ -1,0 +1,317 @@
+"""A recording as a script to be played, and as a course with a price sheet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log
+from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.cache.belief import HALF_LIFE, HALF_LIFE_ON_DISK
+from lowwater.core.formats.codec import decode_messages, encode_messages
+from lowwater.core.mechanisms.placeholder import placeholder
+from lowwater.core.messages import Format, Message
+from lowwater.core.models.model import Model, Units
+from lowwater.core.models.registry import Registry
+from lowwater.core.tokens.counting import count_preamble, rules_for
+from lowwater.errors import BadInput
+from lowwater.lab.course import Course, Sheet, Timed, Turn, Use, course_of
+from lowwater.lab.references.uses import Origin, find
+from lowwater.lab.references.uses import Use as Named
+from lowwater.logs.gathering import is_empty
+from lowwater.logs.recording import RecordedMessage, Recording
+from lowwater.protocols import Tokenizer
+from lowwater.session.factories import counter_for, framing_for
+
+FORMAT: Format = "openai_chat"
+PAUSE = 20.0
+"""Seconds to the next call where no time is recorded: long enough for tools, and short enough to find the cache warm."""
+_REPLACED = "compact_summary"
+"""What the recording agent put in place of history is left out: the history is still there."""
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One call of the model: messages as raw JSON of the chat format."""
+
+    new: tuple[bytes, ...]
+    answer: bytes
+    at: float
+    """When it was made, in seconds."""
+
+
+class Script(Struct, frozen=True, kw_only=True):
+    """A session without its own compactions; `messages` are those of all exchanges, as a ledger numbers them."""
+
+    name: str
+    messages: tuple[Message, ...]
+    exchanges: tuple[Exchange, ...]
+    first_prompt: int = 0
+    """What the provider reported for the first call, 0 if that is not recorded."""
+    system: bytes = b""
+    tools: bytes = b""
+    """As JSON; empty where they are not recorded."""
+    lacks_times: bool = False
+    """Whether answers without a time got one: `PAUSE` after the one before."""
+
+    def beginning(self, calls: int) -> "Script":
+        """Return the script of its first calls."""
+        kept = self.exchanges[:calls]
+        return replace(
+            self,
+            exchanges=kept,
+            messages=self.messages[: sum(len(exchange.new) + 1 for exchange in kept)],
+        )
+
+    def turn_of(self) -> list[int]:
+        """Return for each message the exchange it belongs to."""
+        return [turn for turn, exchange in enumerate(self.exchanges) for _ in range(len(exchange.new) + 1)]
+
+
+class _Answer(Struct, frozen=True, kw_only=True):
+    new: tuple[Message, ...]
+    message: Message
+    at: float | None
+    prompt: int
+
+
+def script_of(recording: Recording) -> Script:
+    """Return what to play, or raise BadInput if there is no answer in it.
+
+    Messages of the assistant that follow each other are one answer; those after the last answer belong to no call. What
+    is empty cannot be sent and is left out.
+    """
+    told = [each for each in recording.messages if each.kind != _REPLACED and not is_empty(each.message)]
+    answers = _answers(told)
+    if not answers:
+        raise BadInput("no call in it has an answer")
+    exchanges = tuple(
+        Exchange(
+            new=tuple(encode_messages(answer.new, FORMAT)),
+            answer=encode_messages([answer.message], FORMAT)[0],
+            at=at,
+        )
+        for answer, at in zip(answers, _times(answers), strict=True)
+    )
+    raws = [raw for exchange in exchanges for raw in (*exchange.new, exchange.answer)]
+    return Script(
+        name=f"{recording.agent}/{recording.id}",
+        messages=tuple(decode_messages(raws, FORMAT)),
+        exchanges=exchanges,
+        first_prompt=answers[0].prompt,
+        system=recording.system,
+        tools=recording.tools,
+        lacks_times=any(answer.at is None for answer in answers),
+    )
+
+
+def _answers(messages: Sequence[RecordedMessage]) -> list[_Answer]:
+    answers: list[_Answer] = []
+    new: list[Message] = []
+    for recorded in messages:
+        message = recorded.message
+        if message.role != "assistant":
+            new.append(message)
+        elif new:
+            answers.append(
+                _Answer(new=tuple(new), message=message, at=_at(recorded), prompt=_prompt(recorded))
+            )
+            new = []
+        elif answers:
+            last = answers[-1]
+            together = Message(role="assistant", parts=(*last.message.parts, *message.parts))
+            answers[-1] = replace(last, message=together)
+    return answers
+
+
+def _at(recorded: RecordedMessage) -> float | None:
+    asked = recorded.call.asked_at if recorded.call is not None else None
+    return recorded.at if asked is None else asked
+
+
+def _times(answers: Sequence[_Answer]) -> Iterator[float]:
+    """Yield when each call was made; one without a time is taken to have come a pause after the one before."""
+    known = next((at for at, answer in enumerate(answers) if answer.at is not None), 0)
+    at = (answers[known].at or 0.0) - PAUSE * (known + 1)
+    for answer in answers:
+        at = at + PAUSE if answer.at is None else answer.at
+        yield at
+
+
+def _prompt(recorded: RecordedMessage) -> int:
+    usage = recorded.call.usage if recorded.call is not None else None
+    return 0 if usage is None else usage.prompt
+
+
+TAIL = 20_000
+"""Tokens at the end that no declared action touches."""
+_ANY_NUMBER = 100
+"""The number in a placeholder's handle; only its length counts."""
+
+
+def course_for(script: Script, uses: Sequence[Named], *, model: str, recorded: str) -> Course:
+    """Return the course of a script in the tokens of `model`; what was reported is in those of the `recorded` one.
+
+    Tools and system are what the first call was billed for beside its messages, or counted where that is not recorded.
+    """
+    tokenizer, scale = counter_for(model), rules_for(model).scale
+    turn_of = script.turn_of()
+    course = course_of(
+        script.name,
+        [
+            Timed(message=message, at=script.exchanges[turn].at)
+            for message, turn in zip(script.messages, turn_of, strict=True)
+        ],
+        first_prompt=round(script.first_prompt / rules_for(recorded).scale),
+        tail=round(TAIL / scale),
+        uses=tuple(_uses(uses, turn_of, tokenizer)),
+        tokenizer=tokenizer,
+        framing=framing_for(model),
+    )
+    if not script.first_prompt:
+        course = replace(course, fixed=count_preamble(script.system, script.tools, tokenizer))
+    return _scaled(course, scale)
+
+
+def gaps_of(script: Script) -> list[float]:
+    """Return the seconds before each call since the one before."""
+    times = [exchange.at for exchange in script.exchanges]
+    return [0.0, *(max(0.0, after - before) for before, after in pairwise(times))]
+
+
+def _uses(named: Sequence[Named], turn_of: Sequence[int], tokenizer: Tokenizer) -> Iterator[Use]:
+    """Yield one use for each result that a call needs; it is in the digest if all that is needed is."""
+    needed: dict[tuple[int, int], list[Named]] = {}
+    for use in named:
+        at = turn_of[use.number - 1]
+        if turn_of[use.origin.number - 1] < at:
+            needed.setdefault((at, use.origin.number), []).append(use)
+    shown: dict[int, str] = {}
+    for (at, number), uses in sorted(needed.items()):
+        origin = uses[0].origin
+        if number not in shown:
+            shown[number] = _shown(origin, tokenizer)
+        yield Use(
+            at=at,
+            of=turn_of[number - 1],
+            tokens=tokenizer.count(origin.text),
+            in_digest=all(find(use.text, shown[number]) >= 0 for use in uses),
+        )
+
+
+def _shown(origin: Origin, tokenizer: Tokenizer) -> str:
+    """Return what stands for a result once it is elided."""
+    made = placeholder(
+        origin.text, number=_ANY_NUMBER, call=origin.call, offers_recall=True, tokenizer=tokenizer
+    )
+    return made or origin.text
+
+
+def _scaled(course: Course, scale: float) -> Course:
+    turns = tuple(
+        Turn(
+            text=round(turn.text * scale),
+            results=round(turn.results * scale),
+            elided=round(turn.elided * scale),
+            output=round(turn.output * scale),
+            gap=turn.gap,
+            chance=turn.chance,
+        )
+        for turn in course.turns
+    )
+    uses = tuple(replace(use, tokens=round(use.tokens * scale)) for use in course.uses or ())
+    return replace(course, fixed=round(course.fixed * scale), tail=TAIL, turns=turns, uses=uses)
+
+
+SHEETS: Mapping[str, str] = {
+    "anthropic-r10": "claude-opus-4-5",
+    "anthropic-r05": "claude-opus-5-5",
+    "openai-30m": "gpt-5.6-sol",
+    "deepseek": "deepseek-flash",
+}
+"""The four price sheets that replays are compared on, each the model whose prices and cache rules it is."""
+
+ASSUMED = "claude-opus-5-5"
+"""What a session is charged by that names no model, or one whose prices are not known."""
+
+_RESERVED = 20_000
+_OTHER_INPUT, _OTHER_OUTPUT = 5, 1
+"""Another model writes summaries at a fifth of the input price, and at the input price for output."""
+
+
+def model_named(name: str, registry: Registry) -> Model:
+    """Return the model of a sheet or of this name, or raise BadInput if no price of it is known."""
+    model = registry.find(SHEETS.get(name, name))
+    if model.prices is None:
+        raise BadInput(f"no price is known for {name!r}, so that nothing can be charged for it")
+    return model
+
+
+def other_beside(model: Model, registry: Registry) -> Model | None:
+    """Return the model of the same provider that comes nearest to what courses take another model to cost, if one does."""
+    if model.prices is None:
+        return None
+    wanted = model.prices.input / _OTHER_INPUT
+    cheaper = [
+        other
+        for other in registry.models
+        if other.provider == model.provider and other.prices and other.prices.input < model.prices.input
+    ]
+    return min(cheaper, key=lambda other: abs(log(_input(other) / wanted)), default=None)
+
+
+def _input(model: Model) -> int:
+    assert model.prices is not None
+    return model.prices.input
+
+
+def sheet_of(model: Model) -> Sheet:
+    """Return what a course under a model is charged: its default lifetime, without cliffs and other hours' prices.
+
+    Where no lifetime is published a prefix is taken to live until it is as likely gone as not.
+    """
+    prices = model.prices
+    assert prices is not None
+    half_life = HALF_LIFE_ON_DISK if isinstance(model.cache.matching, Units) else HALF_LIFE
+    return Sheet(
+        name=model.name,
+        input=prices.input,
+        read=prices.cache_read,
+        write=prices.cache_write,
+        output=prices.output,
+        other_input=prices.input // _OTHER_INPUT,
+        other_output=prices.input // _OTHER_OUTPUT,
+        ttl=half_life if model.cache.ttl is None else model.cache.ttl,
+        window=model.context_length,
+        reserved=min(_RESERVED, model.context_length // 4),
+    )
+
+
+_MINUTE = 60.0
+
+
+class Arm(Struct, frozen=True, kw_only=True):
+    """What goes wrong beside what the rules say; the draws depend on the session only, so they are the same for all policies."""
+
+    name: str
+    evicted: float = 0.0
+    """The chance that a prefix is lost, per minute."""
+    missed: float = 0.0
+    """The share of calls that find nothing."""
+    seed: int = 0
+
+
+NEUTRAL = Arm(name="neutral")
+PESSIMISTIC = Arm(name="pessimistic", evicted=0.04, missed=0.03)
+"""About as recorded Codex sessions had it: 97 % of the prompt before was read within a minute, 88 % after one to five."""
+ARMS = (NEUTRAL, PESSIMISTIC)
+
+
+def losses(arm: Arm, session: str, gaps: Sequence[float]) -> tuple[bool, ...]:
+    """Return for each call whether it finds nothing for no reason that its policy could know of."""
+    draw = Random(f"lowwater arm {arm.seed} {session}")  # noqa: S311 (not for secrets)
+    lost: list[bool] = []
+    for gap in gaps:
+        evicted, missed = draw.random(), draw.random()
+        lost.append(evicted > (1 - arm.evicted) ** (gap / _MINUTE) or missed < arm.missed)
+    return tuple(lost)

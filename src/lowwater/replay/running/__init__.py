@@ -1,1 +1,0 @@
-"""A replay over many recorded sessions: each played under every policy, on all cores, resumable, the same to the byte."""
