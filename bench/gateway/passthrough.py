@@ -5,7 +5,7 @@ import argparse
 import aiohttp
 import uvicorn
 
-from lowwater.gateway.exchange import Receive, Scope, Send
+from lowwater.gateway.relay import Receive, Scope, Send
 
 _OWN = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection"})
 

@@ -21,7 +21,7 @@ from lowwater.core.models.model import Model
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
-from lowwater.gateway.serving import served
+from lowwater.gateway.server import served
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.live import Part, play_full
 from lowwater.lab.replay.script import Script, course_for, model_named, script_of

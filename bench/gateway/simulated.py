@@ -18,7 +18,7 @@ from lowwater.core.strict_json import read_fields
 from lowwater.core.tokens.counting import count_message
 from lowwater.core.turns.state import key_behind, lay_out
 from lowwater.errors import LowwaterError
-from lowwater.gateway.exchange import Receive, Scope, Send
+from lowwater.gateway.relay import Receive, Scope, Send
 from lowwater.protocols import Clock
 from lowwater.session.factories import calibration_for, counter_for, framing_for
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from lowwater.gateway.exchange import Receive, Scope, Send
+from lowwater.gateway.relay import Receive, Scope, Send
 
 _TEXT = "All is well, and the next step is to read the file again. "
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from lowwater.gateway.admission import COPIES, Admission
-from lowwater.gateway.asked import Asked, Unread, read_asked
-from lowwater.gateway.exchange import Unpackable, by_name, unpacked
+from lowwater.gateway.client_request import Asked, Unread, read_asked
 from lowwater.gateway.options import Options
-from lowwater.gateway.refusals import Refused
+from lowwater.gateway.relay import Unpackable, by_name, unpacked
 from lowwater.gateway.turns import Place, Turns
+from lowwater.gateway.upstream import Refused
 from tests.gateway.conftest import Starting, Through, eventually
 from tests.gateway.test_gateway_fairness import BODY, connected, head_of
 

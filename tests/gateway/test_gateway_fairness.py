@@ -13,10 +13,10 @@ import httpx2
 import msgspec
 import pytest
 
-from lowwater.gateway.asked import Asked, read_asked
+from lowwater.gateway.client_request import Asked, read_asked
+from lowwater.gateway.open_sessions import Sessions
 from lowwater.gateway.options import Options
-from lowwater.gateway.remembering import Remembering
-from lowwater.gateway.sessions import Sessions
+from lowwater.gateway.session_lookup import Remembering
 from lowwater.gateway.turns import Place, Turns
 from lowwater.session.factories import checked_while_counting
 from lowwater.settings import CompressionSettings, Settings

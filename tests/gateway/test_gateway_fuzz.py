@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.asked import FORMATS
+from lowwater.gateway.client_request import FORMATS
 from lowwater.gateway.options import Options
-from lowwater.gateway.serving import served
+from lowwater.gateway.server import served
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
 from tests.gateway.canned import canned

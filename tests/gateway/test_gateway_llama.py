@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
-from lowwater.gateway.serving import served
+from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
 from tests.send.test_real_prefix_cache import LlamaServer, llama

@@ -15,7 +15,7 @@ import pytest
 
 from lowwater.errors import BadSetting
 from lowwater.gateway.options import Options
-from lowwater.gateway.serving import bind
+from lowwater.gateway.server import bind
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
 from tests.gateway.conftest import MODEL, Starting, eventually

@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from lowwater.core.messages import Format
-from lowwater.gateway.hiding import hiding_for
-from lowwater.gateway.recalling import calls_in, extended
+from lowwater.gateway.recall import calls_in, extended
+from lowwater.gateway.response_rewrite import hiding_for
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 

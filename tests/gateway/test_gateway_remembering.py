@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
 from lowwater.errors import BadInput
-from lowwater.gateway import remembering
-from lowwater.gateway.remembering import Read, Remembering, chain_of, keys_of
+from lowwater.gateway import session_lookup
+from lowwater.gateway.session_lookup import Read, Remembering, chain_of, keys_of
 
 
 def said(*texts: str) -> list[bytes]:
@@ -56,7 +56,7 @@ def test_another_thread_that_asks_for_the_same_message_elsewhere_changes_no_key(
         force_setattr(each, field, value)
         force_setattr(each, field, (b"behind others", b"a key of theirs"))
 
-    monkeypatch.setattr(remembering, "force_setattr", overtaken)
+    monkeypatch.setattr(session_lookup, "force_setattr", overtaken)
     assert keys_of(read) == wanted
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from lowwater.gateway import app, bills
+from lowwater.gateway import app
+from lowwater.gateway import turns as bills
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.asked import Asked, read_asked
-from lowwater.gateway.bills import Bill, Bills
-from lowwater.gateway.metrics import Metrics
+from lowwater.gateway.client_request import Asked, read_asked
+from lowwater.gateway.observability import Metrics
+from lowwater.gateway.open_sessions import Sessions
 from lowwater.gateway.options import Options
-from lowwater.gateway.sessions import Sessions
-from lowwater.gateway.turns import Place, Turns
+from lowwater.gateway.turns import Bill, Bills, Place, Turns
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
 

@@ -16,8 +16,8 @@ import pytest
 from lowwater.gateway.admission import Shares
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
-from lowwater.gateway.relaying import received
-from lowwater.gateway.serving import served
+from lowwater.gateway.relay import received
+from lowwater.gateway.server import served
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
 from lowwater.stores.opening import open_store

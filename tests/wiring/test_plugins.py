@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from lowwater import Lowwater, Settings, open_store
 from lowwater.cli.app import app
 from lowwater.errors import BadSetting
-from lowwater.gateway.lending import summarizers_of
+from lowwater.gateway.credentials import summarizers_of
 from lowwater.gateway.options import Options
 from lowwater.session import plugins
 from lowwater.session.factories import installed_writer

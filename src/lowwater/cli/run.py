@@ -76,7 +76,7 @@ def _run_behind(command: list[str], options: Options, store: Store) -> int:
     """Run the client behind a gateway, and return its exit code; Ctrl-C is the client's."""
     try:
         from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.serving import served  # noqa: PLC0415
+        from lowwater.gateway.server import served  # noqa: PLC0415
     except ImportError as error:
         raise BadSetting(
             f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"

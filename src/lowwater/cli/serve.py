@@ -160,7 +160,7 @@ def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
     """Serve until a signal comes."""
     try:
         from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.serving import serve as run  # noqa: PLC0415
+        from lowwater.gateway.server import serve as run  # noqa: PLC0415
     except ImportError as error:
         raise BadSetting(
             f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"

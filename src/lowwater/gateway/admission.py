@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from lowwater.gateway.options import Options, is_loopback
-from lowwater.gateway.refusals import Refused
 from lowwater.gateway.tenants import ACCESS, NOBODY, credential_of, is_admitted, tenant_of
+from lowwater.gateway.upstream import Refused
 
 _OWN_KEY = "this gateway wants one of its own keys in the header x-lowwater-key"
 

@@ -25,35 +25,35 @@ from lowwater.gateway.admission import (
     refuse_unless_operator,
     share_owner,
 )
-from lowwater.gateway.answering import Answering
-from lowwater.gateway.asked import FORMATS, Asked, Unread, is_utf8, read_asked
-from lowwater.gateway.bills import Bill, Bills
-from lowwater.gateway.conversing import Ask, Conversing, Record
-from lowwater.gateway.exchange import (
+from lowwater.gateway.client_request import FORMATS, Asked, Unread, is_utf8, read_asked
+from lowwater.gateway.credentials import Parking, credential_in
+from lowwater.gateway.observability import METRICS, Line, Metrics, where, write_line
+from lowwater.gateway.open_sessions import Sessions
+from lowwater.gateway.options import Options
+from lowwater.gateway.origin_checks import Entered, enter, refuse_unless_opened, refuse_web_pages
+from lowwater.gateway.recall import Ask, Conversing, RecallCall, Record
+from lowwater.gateway.relay import (
+    Answering,
     Came,
     Gone,
+    Opening,
     Receive,
     Scope,
     Send,
     Unpackable,
     by_name,
+    opening_of,
+    peeked,
     read_request,
+    relay,
+    relay_answer,
+    relay_read,
     too_large,
     unpacked,
 )
-from lowwater.gateway.lending import Parking, credential_in
-from lowwater.gateway.logs import Line, where, write_line
-from lowwater.gateway.metrics import METRICS, Metrics
-from lowwater.gateway.opening import Opening, opening_of
-from lowwater.gateway.options import Options
-from lowwater.gateway.recalling import RecallCall
-from lowwater.gateway.refusals import Refused
-from lowwater.gateway.relaying import peeked, relay, relay_answer, relay_read
-from lowwater.gateway.sessions import Sessions
 from lowwater.gateway.tenants import tenant_of
-from lowwater.gateway.turns import Place, Turn, Turns
-from lowwater.gateway.upstream import Upstreams, forwarded, is_anthropic
-from lowwater.gateway.web_pages import Entered, enter, refuse_unless_opened, refuse_web_pages
+from lowwater.gateway.turns import Bill, Bills, Place, Turn, Turns
+from lowwater.gateway.upstream import Refused, Upstreams, forwarded, is_anthropic
 from lowwater.protocols import Clock, Store
 from lowwater.session.factories import checked_while_counting
 

@@ -11,10 +11,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgspec import Struct
 
-from lowwater.gateway.asked import FORMATS
-from lowwater.gateway.exchange import Scope
+from lowwater.gateway.client_request import FORMATS
 from lowwater.gateway.options import Options, is_loopback
-from lowwater.gateway.refusals import Refused
+from lowwater.gateway.relay import Scope
+from lowwater.gateway.upstream import Refused
 
 _JSON = "application/json"
 _FOREIGN_SITES = frozenset({"cross-site", "same-site"})

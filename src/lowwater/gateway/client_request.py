@@ -1,17 +1,81 @@
-"""A request as a client wrote it, taken apart as far as the gateway needs to know it."""
+"""A request as a client wrote it, taken apart as far as the gateway needs, and what leaves for the provider."""
 
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from types import MappingProxyType
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from lowwater.core.cache.marks import NOWHERE, Marks
+from lowwater.core.formats.anthropic import thinking_for
+from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.openai_responses import is_elsewhere
-from lowwater.core.messages import Format
-from lowwater.core.strict_json import read_fields, read_json, write_object
+from lowwater.core.legality import begun_by_user
+from lowwater.core.mechanisms.native import sent_from
+from lowwater.core.messages import Format, Message
+from lowwater.core.strict_json import read_fields, read_json, write_array, write_object
 from lowwater.errors import BadInput, UnreadableJson
-from lowwater.gateway.finding import GROUP
+from lowwater.gateway.options import Marking
+from lowwater.gateway.session_lookup import GROUP
+from lowwater.session.request import (
+    PreparedRequest,
+    with_breakpoints,
+    with_chat_marks,
+    with_marks,
+    with_marks_left,
+)
+
+_ASKS = (
+    re.compile(r"create a detailed summary of (the|our|this) conversation", re.IGNORECASE),  # Claude Code
+    re.compile(r"CONTEXT CHECKPOINT COMPACTION"),  # Codex
+    re.compile(r"detailed (prompt|summary) for continuing (our|the) conversation", re.IGNORECASE),  # opencode
+    re.compile(r"\AHere is the conversation so far:\s+<conversation>"),  # opencode, apart from its list
+    re.compile(r"\AYou are a summarization agent creating a context checkpoint"),  # Hermes, likewise
+    re.compile(r"summari[sz]e (our|the|this) (entire |whole )?conversation", re.IGNORECASE),
+    re.compile(
+        r"(generate|provide|write) (a|the) .{0,40}<state_snapshot>", re.IGNORECASE | re.DOTALL
+    ),  # Gemini CLI
+    re.compile(
+        r"provide a (concise|detailed|structured) summary of the (conversation|session)", re.IGNORECASE
+    ),
+)
+_LOOKED_AT = 20_000
+"""Characters of a message's end and beginning in which a question is looked for."""
+_EDGE = 6
+"""Messages at each end of a list in which a summary is looked for: Claude Code's begins with it, Codex's ends with it, Hermes keeps a few before."""
+_LONG_LINE = 40
+_MOST_LINES = 60
+
+
+def asks_for_summary(message: Message) -> bool:
+    """Return whether a client's newest message asks the model to summarise the conversation; what tools said does not ask."""
+    if message.role != "user":
+        return False
+    text = message.text
+    looked_at = text if len(text) <= 2 * _LOOKED_AT else text[:_LOOKED_AT] + text[-_LOOKED_AT:]
+    return any(asks.search(looked_at) for asks in _ASKS)
+
+
+def beside_question(message: Message) -> Message | None:
+    """Return what a client sends in one message with its question: the results of tools, or nothing."""
+    return message.with_parts(message.results) if message.results else None
+
+
+def lines_of(text: str) -> list[bytes]:
+    """Return keys of a text's long lines: a client that puts a summary into its next list may change what is around them."""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    longest = [line for line in lines if len(line) >= _LONG_LINE][:_MOST_LINES]
+    return [blake2b(b"line\0" + line.encode(errors="replace"), digest_size=16).digest() for line in longest]
+
+
+def lines_in(messages: Sequence[Message]) -> tuple[bytes, ...]:
+    """Return keys of the long lines in the first and the last messages of a list."""
+    edges = messages if len(messages) <= 2 * _EDGE else [*messages[:_EDGE], *messages[-_EDGE:]]
+    return tuple(dict.fromkeys(key for message in edges for key in lines_of(message.text)))
+
 
 FORMATS: MappingProxyType[str, Format] = MappingProxyType(
     {
@@ -216,3 +280,64 @@ def _hint(headers: Mapping[str, str], peek: _Peek) -> str:
     user = str((peek.metadata or {}).get("user_id", ""))[:2_000]
     found = _IN_USER_ID.search(user)
     return f"user_id={found[1]}" if found else ""
+
+
+_LONG = b'"1h"'
+_NOTHING = frozenset({b"", b"null"})
+
+
+def outgoing(asked: Asked, request: PreparedRequest, *, marking: Marking = "client") -> bytes:
+    """Return the body to send; it is the very one that came if the view is whole and marks are the client's business."""
+    if request.whole and marking == "client":
+        return asked.body
+    match asked.format:
+        case "anthropic":
+            changed = _messages(asked, request, marking)
+        case "openai_chat":
+            changed = _chat(asked, request, marking)
+        case _:
+            changed = {asked.listed: write_array(encode_messages(request.joined, asked.format))}
+    return write_object(
+        asked.fields | {name: value for name, value in changed.items() if value not in _NOTHING}
+    )
+
+
+def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
+    messages = request.joined
+    raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
+    system, tools = request.system, asked.tools
+    marks = _marks(asked, request, marking)
+    if marks is not None and not marks.breakpoints:
+        seams = request.seams_in("anthropic", count=len(raws)) if len(raws) == len(messages) else NOWHERE
+        marked = with_marks(raws, system, tools, marks=marks, seams=seams)
+        raws, system, tools = marked.messages, marked.system, marked.tools
+    else:
+        raws = with_marks_left(raws, system, tools)
+    thinking = asked.fields.get("thinking", b"")
+    return {
+        "messages": write_array(raws),
+        "system": system,
+        "tools": tools,
+        "thinking": thinking_for(thinking, raws) if thinking not in _NOTHING else b"",
+    }
+
+
+def _chat(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
+    messages = request.joined
+    raws = encode_messages(messages, "openai_chat")
+    marks = _marks(asked, request, marking)
+    if marks is not None and (marks.breakpoints or marks.in_chat):
+        put = with_breakpoints if marks.breakpoints else with_chat_marks
+        first = 1 if messages[0].role in {"system", "developer"} else 0
+        seams = request.seams_in("openai_chat", count=len(raws)) if len(raws) == len(messages) else NOWHERE
+        raws = put(raws, first=first, marks=marks, seams=seams)
+    return {"messages": write_array(raws)}
+
+
+def _marks(asked: Asked, request: PreparedRequest, marking: Marking) -> Marks | None:
+    """Return the marks to place: none where the client sets none, and for as long as the client asks where it does."""
+    if request.marks is None or (marking == "client" and not asked.has_marks):
+        return None
+    if asked.format == "anthropic" and asked.has_marks and marking == "client":
+        return replace(request.marks, ttl="1h" if _LONG in asked.body else "5m")
+    return request.marks

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from lowwater.core.ledger import Ledger
 from lowwater.core.reconcile import branch_of, likeness, numbers_in, position_before
 from lowwater.core.stored import About
-from lowwater.gateway.finding import Finding, Match, Sought
-from lowwater.gateway.lending import summarizers_of
+from lowwater.gateway.credentials import summarizers_of
 from lowwater.gateway.options import Options, source_of
-from lowwater.gateway.remembering import chain_of
+from lowwater.gateway.session_lookup import Finding, Match, Sought, chain_of
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.factories import SystemClock
 from lowwater.session.library import Lowwater
