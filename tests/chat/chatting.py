@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from lowwater.chat.chat import Chat
-from lowwater.chat.reach import Reach
-from lowwater.chat.tools.memory import Memory
-from lowwater.chat.tools.tool import Outcome
+from lowwater.chat.model_access import Reach
+from lowwater.chat.tools import Memory, Outcome
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.settings import Settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.chat.unbroken import unbroken
+from lowwater.chat.loop import unbroken
 from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
 from lowwater.testing.provider import (

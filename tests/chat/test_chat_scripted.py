@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.chat.tools.memory import Memory
+from lowwater.chat.tools import Memory
 from lowwater.errors import AnswerFailed, BadInput
 from tests.chat.chatting import Watched, chat_with
 

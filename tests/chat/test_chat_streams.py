@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from lowwater.chat.asking import HttpUpstream
+from lowwater.chat.upstream import HttpUpstream
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed

@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from lowwater.chat.instructions import instructions
-from lowwater.chat.tools.files import read_file, write_file
-from lowwater.chat.tools.memory import Memory
-from lowwater.chat.tools.place import Place
-from lowwater.chat.tools.search import search
-from lowwater.chat.tools.shell import shell
-from lowwater.chat.tools.todo import todo
-from lowwater.chat.tools.tool import Tool
-from lowwater.chat.tools.toolbox import Toolbox
+from lowwater.chat.chat import instructions
+from lowwater.chat.tools import Memory, Place, Tool, Toolbox, read_file, search, shell, todo, write_file
 from lowwater.core.messages import ToolCall
 from lowwater.core.strict_json import write_json
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lowwater.chat.tools.tool import Outcome
+from lowwater.chat.tools import Outcome
 from lowwater.cli.chat_load import load_bar, load_line
 from lowwater.cli.chat_screen import Screen
 from lowwater.cli.chat_wrapping import Wrapping

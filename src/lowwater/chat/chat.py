@@ -5,24 +5,34 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowwater.chat.instructions import instructions
-from lowwater.chat.loop import Agent
-from lowwater.chat.ports import Upstream, Watcher
-from lowwater.chat.reach import SOURCES, Reach
-from lowwater.chat.tools.files import read_file, write_file
-from lowwater.chat.tools.memory import Memory
-from lowwater.chat.tools.place import Place
-from lowwater.chat.tools.search import search
-from lowwater.chat.tools.shell import shell
-from lowwater.chat.tools.todo import todo
-from lowwater.chat.tools.tool import Tool
-from lowwater.chat.tools.toolbox import Toolbox
+from lowwater.chat.loop import Agent, Upstream, Watcher
+from lowwater.chat.model_access import SOURCES, Reach
+from lowwater.chat.tools import Memory, Place, Tool, Toolbox, read_file, search, shell, todo, write_file
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.protocols import Sink, Store
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import Settings
+
+_ROLE = """\
+You are a careful assistant at a command line. You work in the user's directory with a few tools: read_file and \
+search look at files, shell runs commands, write_file changes files; the user is asked before commands and changes. \
+Use todo for work of several steps, and memory for what should outlive this conversation.
+
+Earlier parts of a long conversation may have been compacted: placeholders and summaries carry handles such as lw:412. \
+When you need a detail you no longer see, use lowwater_search or lowwater_expand instead of guessing.
+
+Look before you change anything, say briefly what you did, and say so when you do not know."""
+
+
+def instructions(directory: Path, notes: Sequence[str]) -> str:
+    """Return the system prompt of a new session; it stays as it is while the session lasts, for its cache's sake."""
+    told = [_ROLE, f"Working directory: {directory}"]
+    if notes:
+        told.append("What you were asked to remember:\n" + "\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(told)
+
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,8 +12,8 @@ from platformdirs import user_data_path
 from rich.text import Text
 
 from lowwater.chat.chat import Chat
-from lowwater.chat.reach import model_for, reach_for
-from lowwater.chat.tools.memory import Memory, default_file
+from lowwater.chat.model_access import model_for, reach_for
+from lowwater.chat.tools import Memory, default_file
 from lowwater.cli.chat_commands import Leave, read_command, run_command
 from lowwater.cli.chat_keys import asked, unseen_keys
 from lowwater.cli.chat_line import is_terminal, lines_of

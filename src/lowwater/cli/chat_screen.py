@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.chat.tools.tool import Outcome
+from lowwater.chat.tools import Outcome
 from lowwater.cli.chat_wrapping import Wrapping
 from lowwater.cli.kept_words import on_one_line, printable
 from lowwater.cli.printing import fitted_block, page_width

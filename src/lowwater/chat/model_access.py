@@ -10,8 +10,8 @@ from msgspec import Struct
 
 import lowwater
 from lowwater.adapters.models import load_registry
-from lowwater.chat.ports import Upstream
-from lowwater.chat.scripted.upstream import ScriptedUpstream
+from lowwater.chat.loop import Upstream
+from lowwater.chat.scripted import ScriptedUpstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.session.factories import calibration_for, counter_for
@@ -51,7 +51,7 @@ class Reach(Struct, frozen=True, kw_only=True):
             return ScriptedUpstream(
                 model, found, counter_for(model), sources=SOURCES, scale=scale, pace=self.pace
             )
-        from lowwater.chat.asking import HttpUpstream  # noqa: PLC0415  # the HTTP library is loaded by those who need it
+        from lowwater.chat.upstream import HttpUpstream  # noqa: PLC0415  # the HTTP library is loaded by those who need it
 
         endpoint = endpoint_for(model, base_url=self.base_url, api_key=self.api_key, format=self.format)
         limit = load_registry().find(model).max_output

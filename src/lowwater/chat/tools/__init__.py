@@ -1,1 +1,0 @@
-"""The tools of the reference agent: shell, files, search, a to-do list and a memory."""
