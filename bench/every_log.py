@@ -21,7 +21,7 @@ from lowwater.cli.compress import compressed
 from lowwater.cli.conversations import conversation_of
 from lowwater.cli.explain import explained
 from lowwater.cli.inspect import fill_of
-from lowwater.cli.kept_words import day
+from lowwater.cli.wording import day
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.errors import LowwaterError, defect
 from lowwater.lab.audit.files import audit_files

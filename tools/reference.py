@@ -10,7 +10,7 @@ import typer
 
 import lowwater
 from lowwater.cli.app import app
-from lowwater.cli.written import written
+from lowwater.cli.wording import written
 from lowwater.settings.resolve import catalogue
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"

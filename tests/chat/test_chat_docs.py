@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from lowwater.chat.chat import Chat
-from lowwater.cli.chat_commands import COMMANDS
+from lowwater.cli.chat import COMMANDS
 from tests.chat.chatting import Watched, chat_with
 
 ROOT = Path(__file__).parents[2]

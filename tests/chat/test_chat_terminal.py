@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.cli.chat_commands import COMMANDS
+from lowwater.cli.chat import COMMANDS
 from tests.chat.terminal import Terminal
 
 SCRIPT = str(Path(sys.executable).with_name("lowwater"))

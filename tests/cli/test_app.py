@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.cli.failing import run
+from lowwater.cli.command import run
 from lowwater.errors import BadInput
 
 SCRIPT = Path(sys.executable).with_name("lowwater")
@@ -98,7 +98,7 @@ def test_wrong_usage_exits_with_2_and_a_hint(args: list[str]) -> None:
             [
                 sys.executable,
                 "-c",
-                "import sys, lowwater.cli.failing as f; f.run(lambda: sys.stdout.write('x'))",
+                "import sys, lowwater.cli.command as f; f.run(lambda: sys.stdout.write('x'))",
             ],
             id="buffered to the end",
         ),

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lowwater.cli.audit import audit
-from lowwater.cli.audit_words import CAUSE_WORDS, from_the_end
+from lowwater.cli.wording import CAUSE_WORDS, from_the_end
 from lowwater.lab.audit.findings import CAUSES
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -256,7 +256,7 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 import typer
 from lowwater.cli.audit import audit
-from lowwater.cli.failing import run
+from lowwater.cli.command import run
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command("audit")(audit)
 sys.exit(run(lambda: app(sys.argv[1:])))

@@ -6,8 +6,7 @@ import pytest
 from rich.console import Console
 
 from lowwater.chat.chat import Chat
-from lowwater.cli.chat_commands import COMMANDS, Leave, read_command, run_command
-from lowwater.cli.chat_line import completed
+from lowwater.cli.chat import COMMANDS, Leave, completed, read_command, run_command
 from lowwater.errors import BadInput
 from tests.chat.chatting import Watched, chat_with
 

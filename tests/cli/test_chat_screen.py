@@ -6,9 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.chat.tools import Outcome
-from lowwater.cli.chat_load import load_bar, load_line
-from lowwater.cli.chat_screen import Screen
-from lowwater.cli.chat_wrapping import Wrapping
+from lowwater.cli.chat import Screen, Wrapping, load_bar, load_line
 from lowwater.core.messages import ToolCall
 from lowwater.core.turns.state import Totals
 from lowwater.session.library import Lowwater

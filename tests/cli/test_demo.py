@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.cli.demo_bill import print_hindsight
+from lowwater.cli.demo import print_hindsight
 from lowwater.logs.demo_session import demo_session
 
 

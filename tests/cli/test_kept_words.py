@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from lowwater.cli.kept_words import ago, amount, figure, fitted, on_one_line, printable, read_since, span
+from lowwater.cli.wording import ago, amount, figure, fitted, on_one_line, printable, read_since, span
 from lowwater.errors import BadInput
 
 NOW = 1_790_000_000.0

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.cli.bill import print_bill
+from lowwater.cli.gateway import print_bill
 from lowwater.core.stored import Append
 from lowwater.stores.opening import open_store
 from tests.cli.kept_sessions import address, talk

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.cli.plots import Course, bar, draw_course
+from lowwater.cli.tables import Course, bar, draw_course
 
 
 def drawn(course: Course, *, width: int = 40, height: int = 4) -> list[str]:

@@ -110,7 +110,7 @@ def test_a_run_folder_is_filled_and_used(folder, tmp_path):
 
 COMMAND = """
 import sys, typer
-from lowwater.cli.failing import run
+from lowwater.cli.command import run
 from lowwater.cli.replay import replay
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(replay)
@@ -123,7 +123,7 @@ LOST = """
 import os, signal, sys, typer
 from concurrent.futures.process import BrokenProcessPool
 from lowwater.cli import replay_run
-from lowwater.cli.failing import run
+from lowwater.cli.command import run
 from lowwater.cli.replay import replay
 
 class Lost:

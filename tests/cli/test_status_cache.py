@@ -3,7 +3,7 @@
 import pytest
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.cache_words import cache_state
+from lowwater.cli.wording import cache_state
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import TurnRecord
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lowwater.cli.sessions.costs import costs_of
+from lowwater.cli.sessions.listing import costs_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
 from lowwater.settings import CompressionSettings, Settings

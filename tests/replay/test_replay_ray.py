@@ -38,7 +38,7 @@ ray.shutdown()
 """
 COMMAND = """
 import sys, typer
-from lowwater.cli.failing import run
+from lowwater.cli.command import run
 from lowwater.cli.replay import replay
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(replay)

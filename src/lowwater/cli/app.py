@@ -10,26 +10,23 @@ import typer
 from lowwater.cli.audit import audit
 from lowwater.cli.chat import chat
 from lowwater.cli.checkpoints import checkpoints
-from lowwater.cli.command import Command, Group
+from lowwater.cli.command import NOTE, Command, Group, run
 from lowwater.cli.compress import compress
 from lowwater.cli.config import config
 from lowwater.cli.demo import demo
 from lowwater.cli.diff import diff
 from lowwater.cli.efficiency import efficiency
 from lowwater.cli.explain import explain
-from lowwater.cli.failing import run
+from lowwater.cli.gateway import mcp, serve
+from lowwater.cli.gateway import run as run_client
 from lowwater.cli.history import history
 from lowwater.cli.inspect import inspect
-from lowwater.cli.mcp import mcp
 from lowwater.cli.models import models
 from lowwater.cli.presets import presets
 from lowwater.cli.recall import recall
 from lowwater.cli.replay import replay
 from lowwater.cli.rewind import rewind
-from lowwater.cli.run import run as run_client
-from lowwater.cli.serve import serve
 from lowwater.cli.sessions import sessions
-from lowwater.cli.settings_flags import NOTE
 from lowwater.cli.status import status
 
 INTRODUCTION = """\

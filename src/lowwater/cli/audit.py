@@ -1,23 +1,446 @@
-"""`lowwater audit`: what recorded sessions cost, why their cache missed, and what compaction would have saved."""
+"""`lowwater audit`: what recorded sessions cost, why their cache missed, and what compaction could do about it."""
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, Protocol
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
 
-from lowwater.cli.audit_json import said
-from lowwater.cli.audit_page import By, page
-from lowwater.cli.audit_progress import progress_bar
-from lowwater.cli.failing import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.kept_words import day, moment, on_one_line, read_since
-from lowwater.cli.printing import page_width, print_json, print_page
+from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
+from lowwater.cli.kept_sessions import net, page_width, print_json, print_page
+from lowwater.cli.tables import Course, bar, draw_course
+from lowwater.cli.wording import (
+    CAUSE_WORDS,
+    SPENDING_WORDS,
+    amount,
+    day,
+    figure,
+    from_the_end,
+    moment,
+    on_one_line,
+    printable,
+    read_since,
+    session_name,
+    share,
+    short,
+)
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.files import AuditedFile, Kept, audit_files
-from lowwater.lab.audit.report import Report, report_of
+from lowwater.lab.audit.findings import AuditedSession, Figures, Native
+from lowwater.lab.audit.report import (
+    Line,
+    Possible,
+    Report,
+    by_day,
+    by_model,
+    dearest,
+    estimate_gaps,
+    line_of,
+    report_of,
+)
 from lowwater.lab.pages.audit import audit_page
+from lowwater.logs.importing import Progress
+
+TOP = 5
+MOST = 30
+"""Lines that are shown of a long list."""
+_WIDE = 105
+_LEAST = 12
+_NO_DAY = "no time recorded"
+_NO_MODEL = "not named"
+
+
+def lines_table(report: Report, *, by: str, width: int, most: int = MOST) -> Iterator[Table | Text]:
+    """Yield the table by session, model or day, and how many lines it leaves out."""
+    match by:
+        case "session":
+            sessions = dearest(report.sessions)
+            named = [_Named(name=session_name(each), line=line_of(each)) for each in sessions]
+        case "model":
+            named = [_Named(name=line.name or _NO_MODEL, line=line) for line in by_model(report.sessions)]
+        case _:
+            named = [_Named(name=line.name or _NO_DAY, line=line) for line in by_day(report.sessions)]
+    yield _table(named[-most:] if by == "day" else named[:most], by, width)
+    if len(named) > most == MOST:
+        yield Text(f"and {len(named) - most:,} more: --json has them all", style="bright_black")
+
+
+class _Named(Struct, frozen=True, kw_only=True):
+    name: str
+    line: Line
+
+
+def plain_table(*, header: bool = False, gap: int = 2) -> Table:
+    """Return an empty table without lines."""
+    return Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
+    )
+
+
+def _table(named: Sequence[_Named], of: str, width: int) -> Table:
+    is_wide, gap = width >= _WIDE, 2 if width >= _WIDE else 1
+    titles = ["calls", "sent", "cached", "written", "cost", "misses"]
+    titles = [*titles[:2], "plain", "read", *titles[2:4], "answers", *titles[4:]] if is_wide else titles
+    titles = titles if of == "session" else ["sessions", *titles]
+    rows = [_cells(each.line, is_wide=is_wide, is_session=of == "session") for each in named]
+    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    room = max(_LEAST, width - taken - gap * (len(titles) + 1))
+    table = plain_table(header=True, gap=gap)
+    table.add_column(of, no_wrap=True, overflow="ellipsis", max_width=room)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    for each, cells in zip(named, rows, strict=True):
+        shown = from_the_end(each.name, room) if of == "session" else each.name
+        table.add_row(Text(shown), *cells)
+    return table
+
+
+def _cells(line: Line, *, is_wide: bool, is_session: bool) -> list[str]:
+    of = line.figures
+    cells = [figure(of.calls), short(of.prompt), share(of.hit_share), short(of.written)]
+    if is_wide:
+        cells = [*cells[:2], short(of.uncached), short(of.cache_read), *cells[2:], short(of.output)]
+    cells += [amount(of.cost), "–" if line.lost is None else amount(line.lost)]
+    return cells if is_session else [figure(line.sessions), *cells]
+
+
+_OTHERS = 58
+"""Columns that all but the session's name take."""
+
+
+def compactions_said(report: Report, *, width: int) -> Iterator[Table | Text]:
+    """Yield what the clients' own compactions did, and those with the largest sums."""
+    of = report.compacted
+    if not of.compactions:
+        return
+    yield Text(f"\n{counted(of.compactions, 'compaction')} by the clients themselves", style="bold")
+    yield _largest(report, width)
+    said = []
+    if of.net is not None:
+        said.append(
+            f"In all they cost {amount(of.cost)} and saved {amount(of.saved)} against carrying everything on: "
+            f"net {amount(of.net)}. Where the call for the summary is not recorded, it is taken to have ridden the cache."
+        )
+    if of.late and of.calls_late is not None:
+        said.append(
+            f"{of.late:,} of {of.compactions:,} came later than rent-or-buy would have acted first, "
+            f"by {of.calls_late:,.0f} calls in the median."
+        )
+    yield Text(" ".join(said), style="bright_black")
+
+
+def _largest(report: Report, width: int) -> Table:
+    every = [(session, native) for session in report.sessions for native in session.natives]
+    every.sort(key=lambda one: -abs(one[1].net or 0))
+    table = plain_table(header=True)
+    room = max(_LEAST, width - _OTHERS)
+    table.add_column("session", no_wrap=True, max_width=room)
+    for title in ("before", "after", "calls", "cost", "saved", "net", "late"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for session, native in every[:TOP]:
+        table.add_row(*_compaction_cells(session, native, room))
+    return table
+
+
+def _compaction_cells(session: AuditedSession, native: Native, room: int) -> list[str | Text]:
+    known = native.summary_cost is not None and native.rewrite_cost is not None
+    cost = (native.summary_cost or 0) + (native.rewrite_cost or 0) if known else None
+    return [
+        Text(from_the_end(session_name(session), room)),
+        short(native.before),
+        short(native.after),
+        figure(native.served),
+        amount(cost),
+        amount(native.saved),
+        net(native.net),
+        "–" if native.earlier is None else figure(native.earlier),
+    ]
+
+
+By = Literal["session", "model", "day"]
+
+_CENT, _DOLLAR = 10_000_000, 1_000_000_000
+_FEW_DAYS = 3
+_SHOWN_UNREAD = 3
+_ENOUGH = 10
+"""Sessions below which it is not said how well they were foreseen."""
+
+
+def page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
+    """Yield everything to show, a block each."""
+    days = [line for line in by_day(report.sessions) if line.name]
+    yield _head(report, days, interrupted=interrupted)
+    if report.total.figures.cost:
+        yield _title("where the money went")
+        yield _spending(report.total, width)
+    if any(missed.misses for missed in report.total.missed.values()):
+        yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
+        yield _misses(report.total, width)
+    yield _title({"session": "sessions", "model": "models", "day": "days"}[by])
+    yield from lines_table(report, by=by, width=width)
+    if by != "session" and report.total.figures.cost:
+        yield _title(f"dearest {counted(min(TOP, len(report.sessions)), 'session')}")
+        yield from lines_table(report, by="session", width=width, most=TOP)
+    if len(days) >= _FEW_DAYS:
+        yield from _plot(days, width)
+    yield from compactions_said(report, width=width)
+    if report.possible is not None:
+        yield from _possible(report.possible, width)
+    elif report.sessions:
+        yield _title("what compaction could do")
+        yield Text(
+            estimate_gaps(report), style="yellow" if "numpy" in report.not_estimated else "bright_black"
+        )
+    yield from _remarks(report)
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def _head(report: Report, days: list[Line], *, interrupted: bool) -> Text:
+    total = report.total.figures
+    spent = "" if total.cost is None else f", {amount(total.cost)}"
+    when = "" if not days else f", {days[0].name}"
+    when += f" to {days[-1].name}" if len(days) > 1 else ""
+    stopped = ("interrupted: what was read so far\n", "bold yellow") if interrupted else ""
+    return Text.assemble(
+        stopped,
+        (counted(len(report.sessions), "session"), "bold"),
+        f", {counted(total.calls, 'call')}{spent}{when}\n",
+        _tokens(total),
+    )
+
+
+def _tokens(total: Figures) -> str:
+    unpriced = f"; what {counted(total.unpriced, 'call')} cost is unknown" if total.unpriced else ""
+    if not total.prompt:
+        return f"no prompt's size was recorded{unpriced}"
+    return (
+        f"{short(total.prompt)} tokens sent, {share(total.hit_share)} read from the cache, "
+        f"{short(total.output)} answered{unpriced}"
+    )
+
+
+def _spending(total: Line, width: int) -> Table:
+    table = plain_table()
+    for _ in range(2):
+        table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, justify="right")
+    parts = {words: getattr(total.spending, name) for name, words in SPENDING_WORDS.items()}
+    whole, most = sum(parts.values()), max(parts.values())
+    for words, cost in parts.items():
+        if not cost:
+            continue
+        table.add_row(words, bar(cost, most, max(10, width - 44)), amount(cost), share(cost / whole))
+    return table
+
+
+def _misses(total: Line, width: int) -> Table:
+    table = plain_table(header=True)
+    table.add_column("cause", no_wrap=True)
+    for title in ("calls", "tokens", "cost"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    most = max((missed.cost or 0 for missed in total.missed.values()), default=0)
+    room = max(4, width - 72)
+    for cause, missed in sorted(total.missed.items(), key=lambda one: (-(one[1].cost or 0), -one[1].tokens)):
+        style = "bright_black" if cause in ("first", "boundary") else "yellow"
+        table.add_row(
+            CAUSE_WORDS[cause],
+            figure(missed.misses),
+            short(missed.tokens),
+            amount(missed.cost),
+            bar(missed.cost or 0, most, room, style=style),
+        )
+    return table
+
+
+def _plot(days: list[Line], width: int) -> Iterator[Text]:
+    """Yield what each day cost as columns; days without a session are gaps."""
+    costs = {date.fromisoformat(line.name): line.figures.cost for line in days}
+    first, last = min(costs), max(costs)
+    every = [first + timedelta(days=at) for at in range((last - first).days + 1)]
+    most = max(cost or 0 for cost in costs.values())
+    if not most:
+        return
+    unit, named = (_DOLLAR, "dollars") if most >= 10 * _DOLLAR else (_CENT, "cents")
+    values = [None if (cost := costs.get(each)) is None else round(cost / unit) for each in every]
+    yield _title(f"{named} a day, {first} to {last}")
+    yield from draw_course(Course(values=values), width=width, named="day")
+
+
+def _possible(possible: Possible, width: int) -> Iterator[Table | Text]:
+    yield _title("what compaction could do")
+    table = plain_table()
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    costs = {
+        "without any": possible.never,
+        "as recorded": possible.recorded,
+        "rent-or-buy": possible.rent_or_buy,
+    }
+    most = max(costs.values())
+    for words, cost in costs.items():
+        about = "" if words == "as recorded" else "about "
+        style = "green" if words == "rent-or-buy" else "cyan"
+        table.add_row(words, bar(cost, most, max(10, width - 40), style=style), f"{about}{amount(cost)}")
+    yield table
+    yield Text(
+        f"{_rent_or_buy(possible)} An estimate: {counted(possible.sessions, 'session')} played again on recorded sizes and pauses, at the "
+        "prices they had and with later uses of what was removed paid for, once as the client compacted and once under "
+        'each rule; the difference counts. "Without any" compacts only where the window is full.',
+        style="bright_black",
+    )
+
+
+def _rent_or_buy(possible: Possible) -> str:
+    less = possible.recorded - possible.rent_or_buy
+    if not possible.actions:
+        return "Rent-or-buy would have left these sessions alone."
+    saved = f"saved about {amount(less)} ({share(less / possible.recorded)})" if less > 0 else ""
+    done = saved or f"cost about {amount(-less)} more"
+    return f"Rent-or-buy would have {done} with {possible.actions:,} prunes and summaries."
+
+
+def _remarks(report: Report) -> Iterator[Text]:
+    """Yield what a reader should know about the figures."""
+    told = []
+    if report.possible is not None and report.not_estimated:
+        told.append(estimate_gaps(report))
+    if report.accuracy is not None and report.accuracy.sessions >= _ENOUGH:
+        off = report.accuracy
+        told.append(
+            f"The cache rules foresee a session's input bill within {off.median_error:.1%} (median), "
+            f"{off.p90_error:.0%} (nine of ten), from its sizes and times."
+        )
+    if report.copied:
+        told.append(
+            f"{counted(report.copied, 'call')} that forks and resumed sessions repeat are counted once."
+        )
+    if report.broken:
+        where = (
+            f", the first at {from_the_end(printable(report.broken_at[0]), 60)}" if report.broken_at else ""
+        )
+        told.append(f"{counted(report.broken, 'broken line')} left out{where}.")
+    if report.unread:
+        told.append(f"{counted(len(report.unread), 'file')} without a session or not read to the end:")
+        told += [
+            f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
+            for one in report.unread[:_SHOWN_UNREAD]
+        ]
+    if report.kept:
+        told.append(
+            f"{report.kept:,} of {counted(report.files, 'file')} had not changed since they were read last."
+        )
+    if told:
+        yield Text("\n" + "\n".join(told), style="bright_black")
+
+
+class Told(Protocol):
+    """Is told how far the reading is."""
+
+    def __call__(self, progress: Progress, /) -> None:
+        """Take note."""
+        ...
+
+
+@contextmanager
+def progress_bar() -> Iterator[Told | None]:
+    """Give what shows the bytes read so far; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(progress: Progress) -> None:
+            bar.update(task, completed=progress.read, total=progress.of)
+
+        yield tell
+
+
+Json = dict[str, object]
+
+
+def said(report: Report, *, since: float | None, interrupted: bool) -> Json:
+    """Return everything an audit found, for programs."""
+    return {
+        "interrupted": interrupted,
+        "since": since,
+        "files": report.files,
+        "files_from_cache": report.kept,
+        "broken_lines": report.broken,
+        "broken_at": report.broken_at,
+        "unread": [{"path": one.path, "why": one.why} for one in report.unread],
+        "copied_calls": report.copied,
+        "total": _line(report.total),
+        "models": [_line(line) for line in by_model(report.sessions)],
+        "days": [_line(line) for line in by_day(report.sessions)],
+        "sessions": [_session(session) for session in dearest(report.sessions)],
+        "compactions": report.compacted,
+        "possible": report.possible,
+        "not_estimated": report.not_estimated,
+        "accuracy": report.accuracy,
+    }
+
+
+def _line(line: Line) -> Json:
+    figures = line.figures
+    return {
+        "name": line.name,
+        "sessions": line.sessions,
+        "calls": figures.calls,
+        "unpriced_calls": figures.unpriced,
+        "prompt": figures.prompt,
+        "uncached": figures.uncached,
+        "cache_read": figures.cache_read,
+        "cache_write": figures.cache_write,
+        "cache_write_long": figures.cache_write_long,
+        "output": figures.output,
+        "hit_share": figures.hit_share,
+        "cost": figures.cost,
+        "spending": line.spending,
+        "lost": line.lost,
+        "misses": line.missed,
+    }
+
+
+def _session(session: AuditedSession) -> Json:
+    return _line(line_of(session)) | {
+        "agent": session.agent,
+        "path": session.path,
+        "model": session.model,
+        "parent": session.parent,
+        "relation": session.relation,
+        "started_at": session.started_at,
+        "ended_at": session.ended_at,
+        "peak_prompt": session.peak_prompt,
+        "broken_lines": session.broken,
+        "compactions": [_native(native) for native in session.natives],
+        "foreseen": session.foreseen,
+        "saving": session.saving,
+        "not_estimated": session.not_estimated,
+    }
+
+
+def _native(native: Native) -> Json:
+    fields: Json = to_builtins(native)
+    return fields | {"net": native.net}
 
 
 def audit(

@@ -1,37 +1,673 @@
 """`lowwater chat`: a conversation with a model that has tools, in a terminal or piped."""
 
 import os
+import re
 import shlex
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 from platformdirs import user_data_path
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
+from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
 from lowwater.chat.model_access import model_for, reach_for
-from lowwater.chat.tools import Memory, default_file
-from lowwater.cli.chat_commands import Leave, read_command, run_command
-from lowwater.cli.chat_keys import asked, unseen_keys
-from lowwater.cli.chat_line import is_terminal, lines_of
-from lowwater.cli.chat_load import load_line
-from lowwater.cli.chat_screen import Screen
-from lowwater.cli.conversations import FORMATS
-from lowwater.cli.failing import FAILED
-from lowwater.cli.kept_words import on_one_line
-from lowwater.cli.printing import page_width
-from lowwater.cli.settings_flags import with_settings
-from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.core.messages import Format
+from lowwater.chat.tools import Memory, Outcome, default_file
+from lowwater.cli import efficiency as efficiency_page
+from lowwater.cli import status as status_page
+from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
+from lowwater.cli.command import FAILED, with_settings
+from lowwater.cli.conversations import FORMATS, draw
+from lowwater.cli.diff import difference_lines
+from lowwater.cli.kept_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
+from lowwater.cli.recall import Found, expansion_page, found_page
+from lowwater.cli.sessions.listing import narrow_table, rows_of
+from lowwater.cli.wording import amount, dollars, on_one_line, printable, short
+from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.contents import contents
+from lowwater.core.accounts.difference import difference
+from lowwater.core.accounts.efficiency import efficiency
+from lowwater.core.events import Compaction, Event
+from lowwater.core.messages import Format, ToolCall
+from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.recall.recalled import names_messages, read_handle
+from lowwater.core.recall.search import counted as counted_in
+from lowwater.core.tokens.counting import count_parts, count_preamble
+from lowwater.core.tools import class_of, subject_of
 from lowwater.core.wording import counted
-from lowwater.errors import LowwaterError, UnknownFormat
+from lowwater.errors import BadInput, LowwaterError, UnknownFormat
 from lowwater.observe.sinks import CallbackSink
-from lowwater.session.factories import FORGETFUL, VARIABLE, default_address, default_path
-from lowwater.settings import Settings
+from lowwater.protocols import Store
+from lowwater.session.factories import FORGETFUL, VARIABLE, counter_for, default_address, default_path
+from lowwater.session.session import Session
+from lowwater.session.status import Status
+from lowwater.settings import Settings, WarningLevels
 from lowwater.settings.resolve import Resolved
+
+_PIECES = re.compile(r"\n|[^\S\n]+|\S+")
+
+
+class Wrapping:
+    """Gives pieces back as soon as it is known on which line they stand; a word is held until it ends."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._column = 0
+        self._space = ""
+        self._word = ""
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown now."""
+        shown = []
+        for piece in _PIECES.findall(text):
+            if piece.isspace():
+                shown.append(self._end_word())
+                if piece == "\n":
+                    shown.append("\n")
+                    self._column, self._space = 0, ""
+                else:
+                    self._space += piece
+            else:
+                self._word += piece
+        return "".join(shown)
+
+    def end(self) -> str:
+        """Return what was held back; a new line is not begun."""
+        return self._end_word()
+
+    def _end_word(self) -> str:
+        word, space = self._word, self._space
+        if not word:
+            return ""
+        self._word = self._space = ""
+        size = cell_len(word)
+        if self._column and self._column + len(space) + size > self._width:
+            self._column = size
+            return f"\n{word}"
+        self._column += len(space) + size
+        return f"{space}{word}"
+
+
+try:
+    import termios
+except ImportError:  # no such thing as a terminal's settings on this system
+    termios = None  # type: ignore[assignment]
+
+
+@contextmanager
+def unseen_keys(*, unseen: bool = True) -> Iterator[None]:
+    """Do not let the terminal show what is typed meanwhile; or, inside of that, let it again."""
+    if termios is None or not sys.stdin.isatty():
+        yield
+        return
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    meanwhile = list(before)
+    meanwhile[3] = before[3] & ~termios.ECHO if unseen else before[3] | termios.ECHO
+    termios.tcsetattr(keyboard, termios.TCSADRAIN, meanwhile)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def asked(question: str) -> str:
+    """Put a question to whoever sits at the terminal and return the line that is typed; what was typed before is not an answer."""
+    with unseen_keys(unseen=False):
+        if termios is not None:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        try:
+            return input(question)
+        except EOFError:
+            return ""
+
+
+_BAR = 16
+_COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
+_MARKS = (("info", "cyan"), ("notice", "cyan"), ("warning", "yellow"), ("critical", "red"))
+_BETWEEN = Text(" · ", style="bright_black")
+
+
+def load_line(status: Status, levels: WarningLevels, *, is_scripted: bool, width: int) -> Text:
+    """Return the status line; what does not fit into the width is left out, the least important first."""
+    share = status.prompt / status.threshold if status.threshold else 0.0
+    colour = _COLOURS[status.level]
+    named = Text(f"{status.level} ", style=colour) if status.level else Text()
+    load = Text.assemble(
+        load_bar(share, levels, colour),
+        (f" {share:.0%}", f"bold {colour}"),
+        f" of {short(status.threshold)} ",
+        named,
+    )
+    load.rstrip()
+    cost = amount(status.totals.cost)
+    bill = Text(f"{cost} as if" if is_scripted else cost)
+    others = [
+        Text(on_one_line(status.model, 30), style="bold"),
+        Text(f"cache {status.caching}"),
+        Text(counted(status.compaction_count, "compaction")),
+        Text(on_one_line(status.session, 30), style="bright_black"),
+    ]
+    return _fitting([load, bill, *others], width)
+
+
+def load_bar(share: float, levels: WarningLevels, colour: str) -> Text:
+    """Return a bar that is full at the threshold, with a mark at each warning level that is still ahead."""
+    used = max(0, min(_BAR, round(_BAR * share)))
+    cells = [("█", colour)] * used + [("░", "bright_black")] * (_BAR - used)
+    for name, mark in _MARKS:
+        level: float | None = getattr(levels, name)
+        if level is not None and share < level < 1:
+            cells[max(used, int(_BAR * level))] = ("┊", mark)
+    return Text.assemble(*cells)
+
+
+def _fitting(pieces: Sequence[Text], width: int) -> Text:
+    line = pieces[0].copy()
+    for piece in pieces[1:]:
+        if line.cell_len + _BETWEEN.cell_len + piece.cell_len <= width:
+            line = line + _BETWEEN + piece
+    return line
+
+
+_SHOWN = 15
+Page = Iterator[RenderableType]
+
+
+def status(session: Session, store: Store) -> Page:
+    """Yield the session in numbers."""
+    accounts = store.accounts([session.name])
+    if not accounts:
+        yield Text("Nothing was said yet.")
+        return
+    registry = load_registry()
+    looked = status_page.Looked(
+        account=accounts[0],
+        status=session.status(),
+        model=registry.find(session.route.model),
+        efficiency=efficiency(accounts, registry),
+        cadence=cadence(accounts),
+    )
+    yield from status_page.page(looked, width=page_width(), now=time.time())
+
+
+def all_efficiency(store: Store) -> Page:
+    """Yield what all kept sessions cost, and what the numbers recommend."""
+    accounts = all_accounts(store)
+    if not accounts:
+        yield Text("Nothing was said yet.")
+        return
+    found = efficiency(accounts, load_registry())
+    yield from efficiency_page.page(found, cadence(accounts), since=None, width=page_width())
+
+
+def context(session: Session) -> Page:
+    """Yield what fills the window, as a bar with its legend; sizes in the model's tokens."""
+    view, scale = session.ledger.view, session.scale
+    tokenizer = counter_for(session.route.model)
+    messages = view.messages
+    filled = contents(
+        messages,
+        [[round(scale * tokens) for tokens in count_parts(message, tokenizer)] for message in messages],
+        system_tokens=round(scale * count_preamble(view.system, b"", tokenizer)),
+        tool_tokens=round(scale * count_preamble(b"", view.tools, tokenizer)),
+    )
+    window = session.status().context
+    title = f"{filled.tokens:,} tokens in {counted(filled.messages, 'message')}"
+    yield Text(
+        f"{title} · {filled.tokens / window:.0%} of the {window:,} of {session.route.model}", style="bold"
+    )
+    yield from draw(filled, window, min(page_width(), 100))
+
+
+def checkpoints(session: Session) -> Page:
+    """Yield where the session can go back to."""
+    found = session.checkpoints()
+    if not found:
+        yield Text("There is none yet: a compaction makes one by itself, /checkpoints NAME names this place.")
+        return
+    yield from checkpoints_page(session, found, page_width())
+
+
+def rewound(session: Session, to: str) -> Page:
+    """Go back to a checkpoint, or without one to before the last compaction; yield what that changed."""
+    if not to:
+        own = [each.name for each in session.checkpoints() if each.name.startswith("before-compaction-")]
+        if not own:
+            raise BadInput(
+                "there is no compaction to undo: /checkpoints lists where the session can go back to"
+            )
+        to = own[-1]
+    place = checkpoint_named(session, to)
+    before = session.ledger.view
+    session.rewind(place.position)
+    yield Text.assemble("Rewound to ", (on_one_line(place.name, 200), "bold"))
+    yield from difference_lines(difference(before, session.ledger.view))
+    yield Text(f"/rewind {session.checkpoints()[-1].name} takes it back.", style="bright_black")
+
+
+def recalled(session: Session, wanted: str) -> Page:
+    """Yield messages by words or by handle, those the model is no longer shown included."""
+    if not wanted:
+        raise BadInput("there is nothing to look for: /recall WORDS, or a handle such as /recall lw:12")
+    is_handle = names_messages(wanted)
+    if is_handle and counted_in(read_handle(wanted, of=len(session.ledger.messages))) > 1:
+        yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
+        return
+    found = [Found(session=session.name, recalled=each) for each in session.recall(wanted)]
+    yield from found_page(wanted, found, width=page_width(), whole=is_handle)
+
+
+def sessions(store: Store, current: str) -> Page:
+    """Yield the newest sessions that are kept."""
+    known = store.sessions()
+    if not known:
+        yield Text("No session is kept yet.")
+        return
+    chosen = list(islice(known, _SHOWN))
+    yield narrow_table(rows_of(store, chosen), time.time(), page_width())
+    more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
+    yield Text(
+        f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",
+        style="bright_black",
+    )
+
+
+SlashCommand = Iterable[RenderableType]
+_COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)
+
+
+class Leave(Exception):  # not an error
+    """The user wants to leave."""
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """What the user can type behind a slash."""
+
+    takes: str = ""
+    """What may stand behind its name."""
+    said: str
+    run: Callable[[Chat, str], SlashCommand]
+
+
+def read_command(text: str) -> tuple[str, str] | None:
+    """Return the name and the rest of a slash command; None if a text is none, as a path is not."""
+    found = _COMMAND.fullmatch(text.strip())
+    return (found[1].lower(), (found[2] or "").strip()) if found else None
+
+
+def run_command(chat: Chat, name: str, rest: str) -> SlashCommand:
+    """Do what a command says and return what to show; raise BadInput if there is none of this name, or Leave."""
+    command = COMMANDS.get(name)
+    if command is None:
+        close = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean /{close[0]}?" if close else "/help lists them"
+        raise BadInput(f"there is no command /{name[:40]}: {hint}")
+    return command.run(chat, rest)
+
+
+def choices(chat: Chat, name: str) -> list[str]:
+    """Return what can be completed behind a command."""
+    match name:
+        case "model":
+            return [model.name for model in load_registry().models]
+        case "resume":
+            return [each.name for each in chat.store.sessions()]
+        case "rewind":
+            return [each.name for each in reversed(chat.session.checkpoints())]
+        case _:
+            return []
+
+
+def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
+    done = chat.session.compress(focus or None)
+    if done is None:
+        yield Text("Nothing can be compacted: what could go is too little, or protected.")
+        return
+    status = chat.session.status()
+    yield Text(
+        f"{counted(done.items_before, 'message')} → {done.items_after:,} in view; /rewind takes it back, "
+        f"all {counted(status.history, 'message')} stay in the ledger.",
+        style="bright_black",
+    )
+
+
+def _model(chat: Chat, name: str) -> Iterator[RenderableType]:
+    if name:
+        chat.use(name)
+    model, status = load_registry().find(chat.agent.upstream.model), chat.session.status()
+    prices = model.prices
+    price = (
+        f"${dollars(prices.input)} in, ${dollars(prices.output)} out per million"
+        if prices
+        else "price unknown"
+    )
+    yield Text.assemble(
+        (on_one_line(chat.agent.upstream.model, 60), "bold"),
+        f" answers · window {short(status.context)}, {status.acts_at} {short(status.threshold)}"
+        f" · {price} · caching {status.caching}",
+    )
+    for each in model.assumptions if name else ():
+        yield Text(f"  {each}", style="yellow")
+
+
+def _resume(chat: Chat, name: str) -> Iterator[RenderableType]:
+    if not name:
+        others = [each.name for each in chat.store.sessions() if each.name != chat.session.name]
+        if not others:
+            raise BadInput("there is no other session to go on with: /sessions lists those that are kept")
+        name = others[0]
+    chat.resume(name)
+    status = chat.session.status()
+    yield Text.assemble(
+        "Going on with ",
+        (on_one_line(chat.session.name, 60), "bold"),
+        f": {status.messages:,} of {counted(status.history, 'message')} in view, {status.prompt:,} tokens.",
+    )
+
+
+def _new(chat: Chat, _rest: str) -> Iterator[RenderableType]:
+    chat.begin()
+    yield Text.assemble("A new session: ", (chat.session.name, "bold"))
+
+
+def _checkpoints(chat: Chat, name: str) -> SlashCommand:
+    if name:
+        chat.session.checkpoint(name)
+    return checkpoints(chat.session)
+
+
+def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
+    yield Text(printable(chat.session.explain()))
+
+
+def _help(_chat: Chat, _rest: str) -> Iterator[RenderableType]:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    for name, command in COMMANDS.items():
+        takes = f" {command.takes}" if command.takes else ""
+        table.add_row(Text.assemble((f"/{name}", "cyan"), takes), command.said)
+    yield table
+    yield Text(
+        "Anything else goes to the model. Ctrl-C stops an answer, Ctrl-D leaves.", style="bright_black"
+    )
+
+
+def _quit(_chat: Chat, _rest: str) -> SlashCommand:
+    raise Leave
+
+
+COMMANDS: MappingProxyType[str, Command] = MappingProxyType(
+    {
+        "status": Command(
+            said="this session in numbers", run=lambda chat, _: status(chat.session, chat.store)
+        ),
+        "context": Command(said="what fills the window", run=lambda chat, _: context(chat.session)),
+        "compress": Command(takes="[FOCUS]", said="compact now, FOCUS in more detail", run=_compress),
+        "explain": Command(said="why the last decision was taken", run=_explain),
+        "efficiency": Command(
+            said="what all sessions cost and saved", run=lambda chat, _: all_efficiency(chat.store)
+        ),
+        "model": Command(takes="[NAME]", said="have another model answer", run=_model),
+        "checkpoints": Command(takes="[NAME]", said="where to go back to; name this place", run=_checkpoints),
+        "rewind": Command(
+            takes="[CHECKPOINT]",
+            said="undo the last compaction, or go back further",
+            run=lambda chat, to: rewound(chat.session, to),
+        ),
+        "recall": Command(
+            takes="WORDS|lw:N",
+            said="find what was said, compacted or not",
+            run=lambda chat, wanted: recalled(chat.session, wanted),
+        ),
+        "sessions": Command(
+            said="the sessions that are kept",
+            run=lambda chat, _: sessions(chat.store, chat.session.name),
+        ),
+        "resume": Command(takes="[NAME]", said="go on with another session", run=_resume),
+        "new": Command(said="begin a new session", run=_new),
+        "help": Command(said="this list", run=_help),
+        "quit": Command(said="leave; so does Ctrl-D", run=_quit),
+    }
+)
+
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+_PROMPT = "› "
+_MOST_OFFERED = 40
+
+
+def is_terminal() -> bool:
+    """Return whether somebody can type and see."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def lines_of(chat: Chat, *, history: Path, status: Callable[[int], Text]) -> Iterator[str]:
+    """Yield what the user says until there is no more."""
+    if not is_terminal() or os.environ.get("TERM", "dumb") == "dumb":
+        yield from _plain_lines(echoes=not sys.stdin.isatty())
+        return
+    try:
+        edited = _edited(chat, history, status)
+    except ImportError:
+        yield from _simple_lines(status)
+        return
+    while True:
+        try:
+            yield edited.prompt(_PROMPT)
+        except KeyboardInterrupt:
+            sys.stdout.write("Ctrl-D leaves.\n")
+        except EOFError:
+            return
+
+
+def _plain_lines(*, echoes: bool) -> Iterator[str]:
+    for line in sys.stdin:
+        if echoes and line.strip():
+            sys.stdout.write(f"{_PROMPT}{line.strip()}\n")
+            sys.stdout.flush()
+        yield line
+
+
+def _simple_lines(status: Callable[[int], Text]) -> Iterator[str]:
+    """Yield lines of a terminal without the extra `chat`: the status line stands above the prompt."""
+    console = Console(highlight=False)
+    while True:
+        console.print(status(console.width))
+        try:
+            yield input(_PROMPT)
+        except KeyboardInterrupt:
+            sys.stdout.write("\nCtrl-D leaves.\n")
+        except EOFError:
+            return
+
+
+def _edited(chat: Chat, history: Path, status: Callable[[int], Text]) -> "PromptSession[str]":
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  # the extra `chat`
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion  # noqa: PLC0415
+    from prompt_toolkit.document import Document  # noqa: PLC0415
+    from prompt_toolkit.formatted_text import ANSI  # noqa: PLC0415
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.styles import Style  # noqa: PLC0415
+
+    class Commands(Completer):
+        """Completes slash commands and what stands behind them."""
+
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
+            for offered in completed(chat, document.text_before_cursor):
+                yield Completion(offered.text, start_position=offered.start, display_meta=offered.said)
+
+    bare = {"bottom-toolbar": "noreverse", "prompt": "bold ansicyan"}
+    return PromptSession(
+        history=FileHistory(str(history)) if _can_be_written(history) else None,
+        completer=Commands(),
+        complete_while_typing=True,
+        bottom_toolbar=lambda: ANSI(coloured(status)),
+        style=Style.from_dict(bare),
+        reserve_space_for_menu=6,
+    )
+
+
+def _can_be_written(file: Path) -> bool:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.open("ab").close()
+    except OSError:
+        return False
+    return True
+
+
+def coloured(status: Callable[[int], Text]) -> str:
+    """Return the status line with its colours as a terminal reads them."""
+    console = Console(highlight=False, force_terminal=True, color_system="standard")
+    with console.capture() as captured:
+        console.print(status(console.width - 1), end="", no_wrap=True, overflow="crop")
+    return captured.get()
+
+
+class Offered(Struct, frozen=True, kw_only=True):
+    """One completion: what is put in, where it begins before the cursor, what it does."""
+
+    text: str
+    start: int
+    said: str = ""
+
+
+def completed(chat: Chat, typed: str) -> list[Offered]:
+    """Return what a line that was begun may become."""
+    if not typed.startswith("/"):
+        return []
+    name, space, rest = typed[1:].partition(" ")
+    if not space:
+        return [
+            Offered(text=f"/{each}", start=-len(typed), said=command.said)
+            for each, command in COMMANDS.items()
+            if each.startswith(name)
+        ]
+    found = [each for each in choices(chat, name) if rest.lower() in each.lower()]
+    return [Offered(text=each, start=-len(rest)) for each in found[:_MOST_OFFERED]]
+
+
+_WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
+_NOBODY = "not allowed: nobody can be asked here; --yes allows everything"
+
+
+class Screen:
+    """Writes to standard output; nothing that a model, a tool or a file says is obeyed by the terminal.
+
+    `ask` puts a question to the user and returns what was typed; None if nobody is there.
+    """
+
+    def __init__(self, *, allows_all: bool = False, ask: Callable[[str], str] | None = None) -> None:
+        self._console = Console(highlight=False)
+        self._allows_all = allows_all
+        self._ask = ask
+        self._is_midline = False
+        self._wrapping: Wrapping | None = None
+
+    def said(self, piece: str, /) -> None:
+        """Show a piece of the model's text; on a terminal lines are broken between words."""
+        text = printable(piece)
+        if self._console.is_terminal:
+            self._wrapping = self._wrapping or Wrapping(self._console.width)
+            text = self._wrapping.feed(text)
+        self._write(text)
+
+    def calling(self, call: ToolCall, /) -> None:
+        """Show a tool call, on the line that its outcome will end."""
+        self.end_line()
+        room = max(20, page_width() - len(call.name) - 30)
+        subject = "" if class_of(call) == "todo" else on_one_line(subject_of(call), room)
+        line = Text.assemble(("  ▸ ", "cyan"), (on_one_line(call.name, 30), "cyan"), f" {subject}")
+        self._console.print(line, end="", no_wrap=True, overflow="ellipsis")
+        self._is_midline = True
+
+    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
+        """Show how large a result is, or what was wrong; a plan is shown as it is."""
+        if not self._is_midline:
+            self._console.print("   ", end="")
+        if outcome.is_error:
+            said = Text(f" ✗ {on_one_line(outcome.text, 100)}", style="red")
+        else:
+            said = Text(f"  {counted(len(outcome.text), 'character')}", style="bright_black")
+        self._console.print(said)
+        self._is_midline = False
+        if class_of(call) == "todo" and not outcome.is_error:
+            self.show(Padding(Text(printable(outcome.text)), (0, 0, 0, 4)))
+
+    def note(self, sentence: str, /) -> None:
+        """Show something worth knowing that nobody said."""
+        self.show(Text(printable(sentence), style="bright_black"))
+
+    def failed(self, sentence: str, /) -> None:
+        """Show what went wrong."""
+        self.show(Text(printable(" ".join(sentence.split())), style="red"))
+
+    def warned(self, warning: UsageWarning, /) -> None:
+        """Show a warning on the way to the threshold."""
+        self.show(Text(f"▲ {warning.level}: {warning.sentence}", style=_WARNINGS[warning.level]))
+
+    def happened(self, _session: str, event: Event, /) -> None:
+        """Show a compaction: what it did, and why."""
+        if not isinstance(event, Compaction):
+            return
+        by = ", ".join(event.mechanisms)
+        done = f"{event.before:,} → {event.after:,} tokens by {by}"
+        if event.summarizer:
+            done += f", a summary of {event.summary_tokens:,} tokens by {event.summarizer}"
+        self.show(Text.assemble(("◆ compacted ", "bold magenta"), done))
+        self.show(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 2)))
+
+    def allow(self, question: str, /) -> bool:
+        """Ask the user whether something may be done; `a` allows everything from now on."""
+        if self._allows_all:
+            return True
+        self.end_line()
+        if self._ask is None:
+            self.note(_NOBODY)
+            return False
+        self.show(Text.assemble(("  ? ", "bold yellow"), printable(question)))
+        answer = self._ask("    yes, no or always [y/N/a] ").strip().lower()
+        self._allows_all = answer in ("a", "always")
+        return self._allows_all or answer in ("y", "yes")
+
+    def show(self, *blocks: RenderableType) -> None:
+        """Show blocks one below the other."""
+        self.end_line()
+        width = page_width()
+        for block in blocks:
+            self._console.print(fitted_block(block, width), width=width)
+
+    def end_line(self) -> None:
+        """Begin a new line unless one has just begun."""
+        if self._wrapping is not None:
+            self._write(self._wrapping.end())
+            self._wrapping = None
+        if self._is_midline:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._is_midline = not text.endswith("\n")
+
 
 _PACE = 0.008
 """Seconds between two words of the script, where somebody watches."""

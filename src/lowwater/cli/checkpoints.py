@@ -9,11 +9,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.kept_session import SessionName, find_session, open_kept
-from lowwater.cli.kept_words import ago, moment, on_one_line
-from lowwater.cli.plots import bar
-from lowwater.cli.printing import page_width, print_json, print_page
-from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.cli.kept_sessions import (
+    SessionName,
+    StoreAddress,
+    find_session,
+    open_kept,
+    opened_store,
+    page_width,
+    print_json,
+    print_page,
+)
+from lowwater.cli.tables import bar
+from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput

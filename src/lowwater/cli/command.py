@@ -1,8 +1,27 @@
-"""Commands and groups whose help reads well."""
+"""What all commands share: help that reads well, one sentence on failure, a flag per setting."""
 
-from typing import Any
+import inspect
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
 
+import typer
+from msgspec import inspect as types
 from typer.core import TyperCommand, TyperGroup
+
+from lowwater.adapters.settings import load_settings
+from lowwater.cli.wording import written
+from lowwater.errors import LowwaterError, defect
+from lowwater.session.plugins import policy_names
+from lowwater.settings.resolve import Setting, catalogue
 
 
 class Command(TyperCommand):
@@ -26,3 +45,168 @@ def _unlabelled(params: list[Any]) -> list[Any]:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
+
+
+OK = 0
+FAILED = 1
+DEFECT = 70
+INTERRUPTED = 130
+
+
+def say(text: str) -> None:
+    """Tell the user one thing on standard error, on one line."""
+    sys.stderr.write(f"lowwater: {' '.join(text.split())}\n")
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[list[int]]:
+    """Give a list that Ctrl-C adds to, beside the KeyboardInterrupt that it raises.
+
+    An exception that is raised inside a finalizer or a callback of an extension module is lost, and one that cleaning
+    up raises takes its place: the list tells all the same.
+    """
+    pressed: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run(command: Callable[[], object]) -> int:
+    """Run `command` and return the process's exit code; whatever goes wrong becomes one sentence."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = _exit_code(command)
+        sys.stdout.flush()
+    except LowwaterError as error:
+        say(str(error))
+        return FAILED
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost handler: nobody is left to handle it
+        return _defect(error)
+    return code
+
+
+def _exit_code(command: Callable[[], object]) -> int:
+    try:
+        command()
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else OK if leaving.code is None else FAILED
+    return OK
+
+
+def _forget_stdout() -> None:
+    # The reader has gone: what is still buffered must not be written when the interpreter exits.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _defect(error: Exception) -> int:
+    if os.environ.get("LOWWATER_DEBUG"):
+        traceback.print_exception(error)
+    say(f"{defect(error)}; please report it with the traceback that LOWWATER_DEBUG=1 shows")
+    return DEFECT
+
+
+TAKES = "settings"
+"""The parameter by which a command receives its Resolved."""
+
+NAME = "NAME"
+
+NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
+]
+
+
+def with_settings(command: Callable[..., None], *, listed: bool = False) -> Callable[..., None]:
+    """Return `command` with `--config` and a flag for every setting; it receives a Resolved as `settings`.
+
+    The flags are `listed` in the help of one command only: there are many, and they mean the same everywhere. What a
+    person should know about the settings (clamped values, unknown variables) goes to standard error.
+    """
+
+    def run(*, config: Path | None, **given: object) -> None:
+        flags = {setting.name: given.pop(setting.name) for setting in catalogue()}
+        said = {name: value for name, value in flags.items() if value is not None}
+        resolved = load_settings(config=config, env=os.environ, flags=said, policies=policy_names)
+        for warning in resolved.warnings:
+            say(f"warning: {warning}")
+        command(**given, **{TAKES: resolved})
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [
+        *(
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in own
+            if parameter.name != TAKES
+        ),
+        _parameter("config", ConfigFile),
+        *(_parameter(setting.name, _flag(setting, hidden=not listed)) for setting in catalogue()),
+    ]
+    run.__name__ = command.__name__
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what typer reads
+    return run
+
+
+def _parameter(name: str, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _flag(setting: Setting, *, hidden: bool) -> object:
+    switch = isinstance(setting.options[0], types.BoolType)
+    option = typer.Option(
+        f"{setting.flag}/--no-{setting.flag[2:]}" if switch else setting.flag,
+        help=_help(setting),
+        metavar="" if switch else _metavar(setting),
+        show_default=False,
+        hidden=hidden,
+        rich_help_panel="Settings: switches" if switch else f"Settings: {setting.section or 'fallbacks'}",
+        autocompletion=lambda: list(setting.choices),
+    )
+    return Annotated[bool | None, option] if switch else Annotated[str | None, option]
+
+
+def _help(setting: Setting) -> str:
+    words = setting.choices if _placeholder(setting.options[0]) == NAME else ()
+    choices = f" One of {', '.join(words)}." if words else ""
+    return f"{setting.description}{choices} \\[{written(setting.default)}]"
+
+
+def _metavar(setting: Setting) -> str:
+    return "|".join(dict.fromkeys(_placeholder(option) for option in setting.options))
+
+
+def _placeholder(kind: types.Type) -> str:
+    match kind:
+        case types.IntType():
+            return "N"
+        case types.FloatType():
+            return f"{kind.ge}-{kind.le}"
+        case types.LiteralType() if len(kind.values) <= 3:
+            return "|".join(map(str, kind.values))
+        case types.NoneType():
+            return "null"
+        case types.VarTupleType():
+            return "LIST"
+        case types.StructType():
+            return "MAP"
+        case _:
+            return NAME

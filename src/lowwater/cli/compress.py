@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.cli.command import with_settings
 from lowwater.cli.conversations import ASSUMED_MODEL, OpenedFile, open_file, open_session
-from lowwater.cli.settings_flags import with_settings
 from lowwater.core.events import Compaction
 from lowwater.core.formats.files import Conversation, encode_conversation
 from lowwater.core.policies.explanations import rejection

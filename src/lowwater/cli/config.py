@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.printing import fitted_block
-from lowwater.cli.settings_flags import with_settings
-from lowwater.cli.written import written
+from lowwater.cli.command import with_settings
+from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.wording import written
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Effective, Resolved, sections
 from lowwater.settings.schema import settings_schema

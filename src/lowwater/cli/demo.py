@@ -3,24 +3,210 @@
 import re
 import sys
 import time
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
 
+import msgspec
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.demo_bill import print_hindsight
-from lowwater.cli.demo_play import Frame, Played, opened, play
-from lowwater.cli.printing import print_json
+from lowwater.cli.kept_sessions import print_json
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import Compaction
+from lowwater.core.formats.codec import as_message
+from lowwater.core.messages import texts_of
 from lowwater.core.policies.explanations import sentence
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.recall.recalled import Recalled
+from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.wording import money
-from lowwater.logs.demo_session import demo_session
+from lowwater.logs.demo_session import DemoSession, demo_session
+from lowwater.logs.recording import Recording
+from lowwater.protocols import Tokenizer
+from lowwater.session.factories import FORGETFUL, ManualClock, counter_for
+from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
+from lowwater.settings import CompressionSettings, OutputSettings, Settings
+
+_CHARACTERS_PER_TOKEN = 4
+_INSTRUCTION = 400
+_LIFETIME = 300.0
+"""Seconds for which the provider's cache keeps a prefix."""
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """The session after one turn."""
+
+    turn: int
+    prompt: int
+    untouched: int
+    """What the prompt would be if nothing had ever been compacted."""
+    event: Compaction | None
+    warnings: tuple[UsageWarning, ...]
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """What led to one answer, the answer's content, when, and what the answer names that stood in earlier messages."""
+
+    new: list[Any]
+    answer: Any
+    at: float
+    names: tuple[str, ...]
+
+
+class StandIn:
+    """Writes what the extractive summarizer would, and is billed as a model that rides the cached prefix."""
+
+    NAME = "stand-in"
+
+    def __init__(self, model: str, tokenizer: Tokenizer) -> None:
+        self.model = model
+        self._tokenizer = tokenizer
+        self.read = self.fresh = 0
+        """What of the prompt it follows is in the cache, and what is not."""
+
+    def summarize(self, request: SummaryRequest, /) -> Written:
+        """Return the extractive summary, with the usage of a call that would have written it."""
+        text = extract(request, self._tokenizer)
+        usage = Usage(
+            cache_read=self.read, uncached=self.fresh + _INSTRUCTION, output=self._tokenizer.count(text)
+        )
+        return Written(text=text, by=self.NAME, usage=usage, model=self.model)
+
+
+class Played(Struct, kw_only=True):
+    """One way to run the session: the library's session, at its own clock."""
+
+    session: Session
+    clock: ManualClock
+    writer: StandIn
+    called: float = 0.0
+    named: int = 0
+    in_view: int = 0
+    """How much of what the answers name still stood in the prompt."""
+
+    def call(self, exchange: Exchange, system: object) -> int:
+        """Take one turn at the time it was recorded, billed as the provider's cache rules say; return its prompt."""
+        self.clock.advance(max(0.0, exchange.at - self.clock.now()))
+        before = self.session.status().prompt
+        self.session.append(exchange.new)
+        grown = self.session.status().prompt - before
+        warm = exchange.at - self.called <= _LIFETIME
+        self.writer.read, self.writer.fresh = (before, grown) if warm else (0, before + grown)
+        self.called = exchange.at
+        request = self.session.prepare(system=system)
+        self._look_for(exchange.names, request)
+        output = len(msgspec.json.encode(exchange.answer)) // _CHARACTERS_PER_TOKEN
+        usage = replace(self.session.expected_usage(), output=output)
+        self.session.record(as_message(exchange.answer, usage, self.session.status().model))
+        return request.tokens
+
+    def _look_for(self, names: Sequence[str], request: PreparedRequest) -> None:
+        if names:
+            shown = "\0".join(text for message in request.messages for text in texts_of(message))
+            self.named += len(names)
+            self.in_view += sum(name in shown for name in names)
+
+
+def opened(
+    model: str,
+    policy: str,
+    *,
+    compacts: bool = True,
+    ceiling: int | None = None,
+    on_warning: Callable[[UsageWarning], object] | None = None,
+) -> Played:
+    """Return a session to play, under a policy or without any compaction; never above a ceiling if there is one."""
+    clock = ManualClock()
+    settings = Settings(
+        output=OutputSettings(quiet=True),
+        compression=CompressionSettings(enabled=compacts, max_view_tokens=ceiling),
+    )
+    writer = StandIn(model, counter_for(model))
+    library = Lowwater(
+        store=FORGETFUL,
+        model=model,
+        policy=policy,
+        summarizer=writer,
+        settings=settings,
+        on_warning=on_warning,
+        clock=clock,
+    )
+    return Played(session=library.session("demo"), clock=clock, writer=writer)
+
+
+def play(
+    recorded: DemoSession,
+    watched: Played,
+    others: Sequence[Played],
+    take_warnings: Callable[[], tuple[UsageWarning, ...]],
+) -> Iterator[Frame]:
+    """Play the session on all of them, the last of `others` untouched, and yield what became of the prompt."""
+    system = recorded.system
+    for turn, exchange in enumerate(_exchanges(recorded), start=1):
+        known = watched.session.last_compaction()
+        prompt = watched.call(exchange, system)
+        event = watched.session.last_compaction()
+        untouched = [other.call(exchange, system) for other in others][-1]
+        yield Frame(
+            turn=turn,
+            prompt=prompt,
+            untouched=untouched,
+            event=None if event is known else event,
+            warnings=take_warnings(),
+        )
+
+
+def _exchanges(recorded: DemoSession) -> Iterator[Exchange]:
+    told = zip(recorded.recording.messages, recorded.mentions, strict=True)
+    answers = ((each.at or 0.0, names) for each, names in told if each.message.role == "assistant")
+    new: list[Any] = []
+    for message in recorded.as_anthropic():
+        if message["role"] != "assistant":
+            new.append(message)
+            continue
+        at, names = next(answers)
+        yield Exchange(new=new, answer=message["content"], at=at, names=names)
+        new = []
+
+
+_OURS, _LEAST = "rent-or-buy", "optimum"
+
+
+def print_hindsight(console: Console, recording: Recording) -> None:
+    """Print what a session costs under a few policies and at least; one line if that cannot be computed here."""
+    console.print(Text("\nwith hindsight", style="bold"))
+    try:
+        from lowwater.lab.replay.session import bill_of  # noqa: PLC0415  # numpy is an extra
+    except ImportError:
+        console.print(Text("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'."))
+        return
+    console.print(
+        "  The same session in numbers under four policies, and the cheapest schedule there was, rework paid for:"
+    )
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="bright_black")
+    for title in ("", "", "÷ optimum", "compactions", "largest prompt"):
+        table.add_column(title, justify="left" if table.columns and not title else "right")
+    for line in bill_of(recording, model=recording.model):
+        style = "bold" if line.policy == _OURS else "bright_black" if line.policy == _LEAST else ""
+        table.add_row(
+            money(line.total, "usd"),
+            line.policy,
+            f"{line.over_optimum:.2f}",
+            f"{line.compactions:,}",
+            f"{line.peak:,}",
+            style=style,
+        )
+    console.print(table)
+
 
 _BAR = 50
 _WATCHED_SECONDS = 8.0
@@ -29,7 +215,7 @@ _HANDLE = re.compile(r"lw:\d+")
 _SEARCH = "FAILED test"
 _FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
 _LOOKED_AT = 20
-_OURS = "rent-or-buy"
+_OUR_POLICY = "rent-or-buy"
 _CEILING = 60_000
 _FIXED = "runway"
 """What the bill is compared with: a rule with a fixed trigger."""
@@ -53,12 +239,14 @@ def demo(
     recorded = demo_session()
     model = recorded.recording.model
     warned: list[UsageWarning] = []
-    watched = opened(model, policy, ceiling=_CEILING if policy == _OURS else None, on_warning=warned.append)
+    watched = opened(
+        model, policy, ceiling=_CEILING if policy == _OUR_POLICY else None, on_warning=warned.append
+    )
     fixed, untouched = opened(model, _FIXED), opened(model, policy, compacts=False)
     session = watched.session
     turns = sum(each.message.role == "assistant" for each in recorded.recording.messages)
     console.print(Text(f"A coding agent at work: {turns} turns on {model}, policy {policy}.", style="bold"))
-    if policy == _OURS:
+    if policy == _OUR_POLICY:
         console.print(f"Its user wants no more than {_CEILING:,} tokens in view (max_view_tokens).")
     console.print()
 

@@ -1,24 +1,182 @@
-"""`lowwater efficiency`: what kept sessions cost and what compaction did about it, by model and in all."""
+"""`lowwater efficiency`: what kept sessions cost and what compaction did about it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.efficiency_page import page
-from lowwater.cli.kept_session import EMPTY, all_accounts, complete_session, find_session, later_than
-from lowwater.cli.kept_words import moment, read_since
-from lowwater.cli.printing import page_width, print_json, print_page
-from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.cli.kept_sessions import (
+    EMPTY,
+    StoreAddress,
+    all_accounts,
+    cadence_table,
+    complete_session,
+    find_session,
+    later_than,
+    net,
+    opened_store,
+    page_width,
+    print_json,
+    print_page,
+)
+from lowwater.cli.tables import bar
+from lowwater.cli.wording import amount, day, figure, moment, on_one_line, read_since, share, short
 from lowwater.core.accounts.advice import sentence
-from lowwater.core.accounts.cadence import cadence
+from lowwater.core.accounts.cadence import Cadence, cadence
 from lowwater.core.accounts.efficiency import Efficiency
 from lowwater.core.accounts.efficiency import efficiency as efficiency_of
+from lowwater.core.accounts.figures import Figures, Repayment, Summarizing
 from lowwater.core.stored import Account
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
+
+
+def costs_said(of: Figures) -> str:
+    """Say what calls and summaries cost, and what calls would have cost untouched; what is missing is counted."""
+    summaries = f" and {amount(of.summary_cost)} for summaries" if of.summary_cost != 0 else ""
+    untouched = f"; about {amount(of.untouched)} untouched" if of.untouched is not None and of.passes else ""
+    missing = f" ({counted(of.unpriced_turns, 'turn')} not priced)" if of.unpriced_turns else ""
+    return f"{amount(of.cost)} for calls{summaries}{untouched}{missing}"
+
+
+def repaid_said(of: Repayment) -> str:
+    """Say how many compactions paid for themselves."""
+    told = [f"{of.paid:,} paid back"] if of.paid else []
+    told += [f"{of.open:,} not yet"] if of.open else []
+    undone = f" ({of.undone:,} undone)" if of.undone else ""
+    told += [f"{of.failed:,} never will{undone}"] if of.failed else []
+    told += [f"{of.unknown:,} cannot be told"] if of.unknown else []
+    return ", ".join(told) or "nothing to pay back"
+
+
+def payback_said(of: Repayment) -> str:
+    """Say how many compactions paid for themselves, and after how many calls against how many predicted."""
+    if of.predicted is None or of.realised is None:
+        return repaid_said(of)
+    return f"{repaid_said(of)}; after {of.realised:.1f} later calls, predicted {of.predicted:.1f}"
+
+
+_WIDE = 105
+_IN_ALL = "in all"
+_LEAST = 12
+"""Columns that a model has at least."""
+
+
+def page(found: Efficiency, of: Cadence, *, since: float | None, width: int) -> Iterator[Table | Text]:
+    """Yield everything to show, a block each."""
+    total = found.total
+    begun = f" since {day(since)}" if since is not None else ""
+    yield Text.assemble(
+        (counted(total.sessions, "session"), "bold"),
+        f", {counted(total.turns, 'turn')}, {counted(total.passes, 'compaction')}{begun}\n",
+    )
+    yield _by_model(found, width)
+    if any(each.untouched for each in found.models):
+        yield Text("\npaid for calls █, saved ░, of what they would have cost untouched", style="bold")
+        yield _saved(found.models, width)
+    if found.repayment.compactions:
+        yield Text("\npayback, in later calls", style="bold")
+        yield from _payback(found.repayment, width)
+    if found.summarizers:
+        yield Text("\nsummaries", style="bold")
+        yield _summaries(found.summarizers)
+    if found.total.passes:
+        yield Text()
+        yield cadence_table(of)
+    if found.advice:
+        yield Text("\nrecommendations", style="bold")
+        for each in found.advice:
+            yield _bullet(sentence(each))
+
+
+def _by_model(found: Efficiency, width: int) -> Table:
+    is_wide = width >= _WIDE
+    titles = ["turns", "prompts", "cached", "cost", "passes", "saved", "for it", "net"]
+    titles = ["sessions", *titles[:4], "untouched", *titles[4:]] if is_wide else titles
+    rows = [_cells(each, is_wide=is_wide) for each in (*found.models, found.total)]
+    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    gap = 2 if is_wide else 1
+    table = _table(gap=gap)
+    model = max(_LEAST, width - taken - gap * (len(titles) + 1))
+    table.add_column("model", no_wrap=True, overflow="ellipsis", max_width=model)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    for each, cells in zip(found.models, rows, strict=False):
+        table.add_row(Text(each.model), *cells)
+    if len(found.models) != 1:
+        table.add_row(_IN_ALL, *rows[-1], style="bold")
+    return table
+
+
+def _cells(of: Figures, *, is_wide: bool) -> list[Text]:
+    cells = [figure(of.turns), short(of.prompt), share(of.cache_read_share), amount(of.cost)]
+    cells = [figure(of.sessions), *cells, amount(of.untouched)] if is_wide else cells
+    cells += [figure(of.passes), short(of.saved), amount(of.compaction_cost)]
+    return [*map(Text, cells), net(of.net)]
+
+
+def _saved(models: Sequence[Figures], width: int) -> Table:
+    """Return what each model's calls cost against what they would have cost, as bars on one scale."""
+    table = _table(header=False)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    room = max(10, width - 62)
+    most = max(each.untouched or 0 for each in models)
+    for each in models:
+        if each.untouched is None or each.untouched <= 0 or each.cost is None:
+            continue
+        paid = bar(each.cost, most, room)
+        saved = max(0, round(room * each.untouched / most) - len(paid))
+        less = 1 - each.cost / each.untouched
+        told = f"{less:.0%} less" if less >= 0 else f"{-less:.0%} more"
+        said = f"{amount(each.cost)} of {amount(each.untouched)}, {told}"
+        table.add_row(
+            Text(each.model), paid + Text("░" * saved, style="green"), Text(said, style="bright_black")
+        )
+    return table
+
+
+def _payback(paid: Repayment, width: int) -> Iterator[Table | Text]:
+    if paid.predicted is not None and paid.realised is not None:
+        table = _table(header=False)
+        for _ in range(3):
+            table.add_column(no_wrap=True)
+        most = max(paid.predicted, paid.realised)
+        room = max(10, width - 40)
+        for said, calls in (("predicted", paid.predicted), ("realised", paid.realised)):
+            table.add_row(said, f"{calls:,.1f}", bar(calls, most, room))
+        yield table
+    yield Text(f"of {counted(paid.compactions, 'purchase')}: {repaid_said(paid)}", style="bright_black")
+
+
+def _summaries(summarizers: Sequence[Summarizing]) -> Table:
+    table = _table()
+    table.add_column("by", no_wrap=True, overflow="ellipsis", max_width=30)
+    for title in ("in place", "tokens", "per 1,000", "score", "rejected"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for each in summarizers:
+        price = "–" if each.cost_per_1000 is None else amount(each.cost_per_1000)
+        cells = (figure(each.summaries), figure(each.tokens), price, share(each.score), figure(each.rejected))
+        table.add_row(Text(on_one_line(each.by, 40)), *cells)
+    return table
+
+
+def _bullet(said: str) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row(Text("•", style="yellow"), Text(said))
+    return table
+
+
+def _table(*, header: bool = True, gap: int = 2) -> Table:
+    return Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
+    )
 
 
 def efficiency(

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lowwater.cli.command import with_settings
 from lowwater.cli.conversations import ASSUMED_MODEL, open_file, open_session
-from lowwater.cli.printing import fitted_block
-from lowwater.cli.settings_flags import with_settings
+from lowwater.cli.kept_sessions import fitted_block
 from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.policies.explanations import sentence

@@ -10,11 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.cadence_page import grid
-from lowwater.cli.kept_session import find_session, newest_session
-from lowwater.cli.kept_words import ago, amount, moment, on_one_line, share
-from lowwater.cli.printing import page_width, print_json, print_page
-from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.cli.kept_sessions import (
+    StoreAddress,
+    find_session,
+    grid,
+    newest_session,
+    opened_store,
+    page_width,
+    print_json,
+    print_page,
+)
+from lowwater.cli.wording import ago, amount, moment, on_one_line, share
 from lowwater.core.accounts.cadence import joined, turns_before
 from lowwater.core.accounts.payback import Payback, paybacks
 from lowwater.core.events import Compaction

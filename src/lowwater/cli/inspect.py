@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.conversations import OpenedFile, open_file
-from lowwater.cli.fill import draw
-from lowwater.cli.printing import fitted_block
+from lowwater.cli.conversations import OpenedFile, draw, open_file
+from lowwater.cli.kept_sessions import fitted_block
 from lowwater.core.accounts.contents import Contents, contents
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model

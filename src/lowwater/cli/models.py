@@ -1,20 +1,23 @@
 """`lowwater models`: what is known of models, as a table, as one card, or as JSON."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import groupby
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec import Struct
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.model_json import match_json, registry_json
-from lowwater.cli.model_words import (
+from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.wording import (
     cache_sentence,
     cliff_sentence,
     dollars,
@@ -25,10 +28,217 @@ from lowwater.cli.model_words import (
     ratio_list,
     short,
 )
-from lowwater.cli.printing import fitted_block
-from lowwater.core.models.model import CacheRules, Model
-from lowwater.core.models.registry import Match, Registry
+from lowwater.core.models.model import CacheRules, Family, Model, Prices
+from lowwater.core.models.names import is_suffix
+from lowwater.core.models.registry import How, Match, Registry
 from lowwater.errors import BadInput
+
+_VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
+_STAGES = frozenset({"preview", "latest"})
+_DATES = 1_000
+"""From here on a number is a date and no version."""
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """What models of one tier have in common, and which version one of them is."""
+
+    provider: str
+    words: tuple[str, ...]
+    version: tuple[int, ...]
+
+
+def line_of(model: Model) -> Line:
+    """Return a model's line: its name without its version."""
+    words: list[str] = []
+    version: list[int] = []
+    for word in re.split(r"[-/]", model.name):
+        versioned = _VERSIONED.fullmatch(word)
+        if versioned:
+            version += map(int, versioned[2].split("."))
+        spelled = versioned[1] if versioned else word
+        if spelled and spelled not in _STAGES:
+            words.append(spelled)
+    return Line(provider=model.provider, words=tuple(words), version=tuple(version))
+
+
+def current(models: Iterable[Model]) -> list[Model]:
+    """Return the newest model of each line, in the order of `models`, unless something newer took its place.
+
+    Left out are dated copies of a listed model, models of another seller at their maker's prices, and lines whose provider
+    sells a newer generation (the first number of a version) that costs no more for anything.
+    """
+    listed = list(models)
+    newest: dict[tuple[str, tuple[str, ...]], Model] = {}
+    for model in listed:
+        line = line_of(model)
+        known = newest.get((line.provider, line.words))
+        is_newer = known is None or line.version > line_of(known).version
+        if is_newer and not _is_copy(model, listed):
+            newest[line.provider, line.words] = model
+    kept = [model for model in listed if any(model is each for each in newest.values())]
+    return [model for model in kept if not any(_supersedes(other, model) for other in kept)]
+
+
+def _is_copy(model: Model, listed: Iterable[Model]) -> bool:
+    bare = model.name.rpartition("/")[2]
+    return any(
+        other is not model
+        and (
+            (model.name.startswith(other.name) and is_suffix(model.name[len(other.name) :]))
+            or (bare != model.name and other.name == bare and other.prices == model.prices)
+        )
+        for other in listed
+    )
+
+
+def _supersedes(newer: Model, older: Model) -> bool:
+    new, old = line_of(newer), line_of(older)
+    if new.provider != old.provider or not (new.version and old.version):
+        return False
+    if not old.version[0] < new.version[0] < _DATES:
+        return False
+    return newer.prices is not None and older.prices is not None and _no_dearer(newer.prices, older.prices)
+
+
+def _no_dearer(one: Prices, other: Prices) -> bool:
+    return (
+        one.input <= other.input
+        and one.cache_read <= other.cache_read
+        and one.cache_write <= other.cache_write
+        and one.output <= other.output
+    )
+
+
+_UNIT = 1_000_000
+
+
+class Dollars(Struct, frozen=True, kw_only=True):
+    """Prices in dollars per million tokens; `cache_write_long` is null where it has no price of its own."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    cache_write_long: float | None
+    output: float
+
+
+class Ratios(Struct, frozen=True, kw_only=True):
+    """Prices as multiples of the input price."""
+
+    read: float
+    write: float
+    write_long: float | None
+    output: float
+
+
+class CliffShape(Struct, frozen=True, kw_only=True):
+    """Above this prompt size, or from it on if `inclusive`, the whole request has these prices."""
+
+    above: int
+    inclusive: bool
+    usd_per_million_tokens: Dollars
+
+
+class ModelShape(Struct, frozen=True, kw_only=True):
+    """One model; null is not known or not published. `assumptions` is empty for a listed model."""
+
+    name: str
+    aliases: tuple[str, ...]
+    provider: str
+    family: str
+    context_length: int
+    max_output: int | None
+    usd_per_million_tokens: Dollars | None
+    ratios: Ratios | None
+    cliffs: tuple[CliffShape, ...]
+    cache: CacheRules
+    binds_thinking: bool
+    notes: str
+    sources: tuple[str, ...]
+    as_of: str
+    assumptions: tuple[str, ...]
+
+
+class MatchShape(Struct, frozen=True, kw_only=True):
+    """The answer to `lowwater models NAME --json`."""
+
+    asked: str
+    how: How
+    ignored_suffix: str
+    model: ModelShape
+
+
+class RegistryShape(Struct, frozen=True, kw_only=True):
+    """The answer to `lowwater models --json`."""
+
+    models: tuple[ModelShape, ...]
+    families: tuple[Family, ...]
+
+
+def match_json(match: Match) -> str:
+    """Return one name and its model as JSON."""
+    return _text(
+        MatchShape(
+            asked=match.spelling.asked, how=match.how, ignored_suffix=match.suffix, model=_model(match.model)
+        )
+    )
+
+
+def registry_json(registry: Registry) -> str:
+    """Return everything listed as JSON."""
+    return _text(RegistryShape(models=tuple(map(_model, registry.models)), families=registry.families))
+
+
+def _text(shape: Struct) -> str:
+    return msgspec.json.format(msgspec.json.encode(shape), indent=2).decode()
+
+
+def _model(model: Model) -> ModelShape:
+    cliffs = (
+        CliffShape(
+            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollars(cliff.prices)
+        )
+        for cliff in model.cliffs
+    )
+    return ModelShape(
+        name=model.name,
+        aliases=model.aliases,
+        provider=model.provider,
+        family=model.family,
+        context_length=model.context_length,
+        max_output=model.max_output,
+        usd_per_million_tokens=_dollars(model.prices) if model.prices else None,
+        ratios=_ratios(model.prices) if model.prices else None,
+        cliffs=tuple(cliffs),
+        cache=model.cache,
+        binds_thinking=model.binds_thinking,
+        notes=model.notes,
+        sources=model.sources,
+        as_of=model.as_of,
+        assumptions=model.assumptions,
+    )
+
+
+def _dollars(prices: Prices) -> Dollars:
+    long = prices.cache_write_long
+    return Dollars(
+        input=prices.input / _UNIT,
+        cache_read=prices.cache_read / _UNIT,
+        cache_write=prices.cache_write / _UNIT,
+        cache_write_long=None if long is None else long / _UNIT,
+        output=prices.output / _UNIT,
+    )
+
+
+def _ratios(prices: Prices) -> Ratios:
+    long = prices.cache_write_long
+    return Ratios(
+        read=prices.cache_read / prices.input,
+        write=prices.cache_write / prices.input,
+        write_long=None if long is None else long / prices.input,
+        output=prices.output / prices.input,
+    )
+
 
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 

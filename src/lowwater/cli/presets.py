@@ -1,21 +1,473 @@
-"""`lowwater presets`: what a model's prices say about when to compact, as a table, one page, or JSON."""
+"""`lowwater presets`: what a model's prices say about when to compact."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from difflib import get_close_matches
+from math import floor, log10
 from typing import Annotated
 
+import msgspec
 import typer
 from msgspec import Struct
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from lowwater.adapters.models import load_registry, noon
-from lowwater.cli.preset_json import Row, presets_json
-from lowwater.cli.preset_page import page, table
-from lowwater.cli.printing import fitted_block
-from lowwater.cli.tiers import current
-from lowwater.core.costs.tuning import limits_of, tuning_of
+from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.models import current
+from lowwater.cli.wording import duration, short
+from lowwater.core.cache.lifetimes import Lifetimes
+from lowwater.core.costs.tuning import DEAD, By, Point, Shape, Tuning, limits_of, tuning_of
+from lowwater.core.decisions import Currency
+from lowwater.core.limits import derive_limits
 from lowwater.core.models.model import Model
 from lowwater.core.models.registry import Registry
+from lowwater.core.wording import money
 from lowwater.errors import BadInput
+from lowwater.settings import CompressionSettings
+
+_NEVER = "never"
+_NANO = 1_000_000_000
+_SMALL = 0.01
+"""Dollars below which two digits that count are shown, however many zeros stand before them."""
+_POINTS = {"wall": "the wall", "cliff": "the cliff", "ceiling": "the ceiling (max_view_tokens)"}
+_LABELS = {"riding": "summary, riding", "not riding": "not riding", "other": "another model"}
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One number of the page, and what it says."""
+
+    label: str
+    number: str
+    means: str
+
+
+def schedule(tuning: Tuning) -> Iterator[Figure]:
+    """Yield when a compaction comes: by rent, and by size."""
+    yield Figure(label="trigger", number=tokens(tuning.trigger, tuning), means=_trigger(tuning))
+    yield Figure(
+        label="every",
+        number=f"{tuning.calls:.0f} calls",
+        means=f"A compaction leaves {tuning.shape.after:,} tokens; the runway from there is {tokens(tuning.runway, tuning)}.",
+    )
+    yield Figure(label="threshold", number=f"{tuning.trigger_share:.2f}", means=_threshold(tuning))
+    limits = tuning.limits
+    yield Figure(
+        label="forced at",
+        number=f"{limits.threshold:,}",
+        means=f"At {_POINTS[tuning.forced_by]} a compaction comes whatever it costs, and tries to get down to"
+        f" {limits.target:,}: {limits.runway / tuning.shape.growth:.0f} calls of runway.",
+    )
+    if tuning.amounts.over_cliff is not None:
+        more = amount(tuning.amounts.over_cliff, tuning.currency)
+        yield Figure(
+            label="cliff",
+            number=f"{limits.cliff:,}",
+            means=f"From here on the whole request is billed at higher prices: a warm call costs {more} more at once.",
+        )
+
+
+def break_evens(tuning: Tuning) -> Iterator[Figure]:
+    """Yield after how many calls each kind of compaction has paid for itself."""
+    said = {
+        "riding": f"{tuning.replaced:,} tokens become a summary, which the model writes itself, asked for behind its cached"
+        " prompt.",
+        "not riding": "The same, but the request for the summary finds nothing in the cache.",
+        "other": f"The same with summaries by {tuning.other} (summary_model).",
+    }
+    for way in sorted(tuning.ways, key=lambda way: list(said).index(way.by)):
+        best = f" Best every {way.calls:.0f} calls." if way.calls is not None else ""
+        yield Figure(label=_LABELS[way.by], number=calls(way.break_even), means=said[way.by] + best)
+    prune = tuning.prune
+    yield Figure(
+        label="prune",
+        number=calls(prune.break_even),
+        means=f"Placeholders for {prune.removes:,} tokens of old results; {prune.survives:,} behind the first of them are"
+        " written again. Before a cold call it pays at once.",
+    )
+
+
+def amounts(tuning: Tuning) -> Iterator[Figure]:
+    """Yield what all that is in money, or in input tokens where no price is known."""
+
+    def figure(label: str, nano: int, means: str) -> Figure:
+        return Figure(label=label, number=amount(nano, tuning.currency), means=means)
+
+    of = tuning.amounts
+    yield figure("rent", of.rent, f"At each call, for {DEAD:,} tokens that nobody needs any more.")
+    yield figure("compaction", of.compaction, "Its price over a warm cache, which the rent has to reach.")
+    at_once = " Below zero it pays at once." if of.cold_compaction < 0 else ""
+    yield figure(
+        "… if cold",
+        of.cold_compaction,
+        f"The same before a cold call, which writes everything again anyway.{at_once}",
+    )
+    yield figure("… prune, cold", -of.cold_saves, f"For {DEAD:,} tokens that need not be written again.")
+    yield figure(
+        "warm call", of.warm_call, f"The input of a call with {tokens(tuning.trigger, tuning)} tokens."
+    )
+    yield figure(
+        "full rewrite", of.cold_call, "The same with nothing in the cache: what a lost prefix costs."
+    )
+
+
+def lifetimes(tuning: Tuning) -> Iterator[Figure]:
+    """Yield which cache lifetime pays for which pauses."""
+    sold = tuning.lifetimes
+    if sold.short is None:
+        said = "Not published: warmth is a chance that falls with the pause, and prices are weighed by it."
+        yield Figure(label="lifetime", number="unknown", means=said)
+        return
+    short = duration(sold.short)
+    if sold.long is None:
+        said = "The only one on sale: a call after a longer pause is cold."
+        yield Figure(label="lifetime", number=short, means=said)
+        return
+    long = duration(sold.long)
+    if sold.within_costs is None or sold.between_saves is None or sold.beyond_costs is None:
+        said = f"Or {long}, which has no price of its own: there is nothing to weigh."
+        yield Figure(label="lifetime", number=short, means=said)
+        return
+
+    def figure(label: str, nano: int, means: str) -> Figure:
+        return Figure(label=label, number=amount(nano, tuning.currency), means=means)
+
+    yield Figure(
+        label=f"{long} pays from",
+        number=f"{sold.least_share:.1%}" if sold.least_share is not None else _NEVER,
+        means=f"Of the pauses between calls, the share that must be longer than {short} and shorter than {long}"
+        " (cache_ttl: auto measures them).",
+    )
+    yield figure("… shorter", sold.within_costs, f"What {long} costs more at a call after less than {short}.")
+    yield figure(
+        "… in between", -sold.between_saves, "What it costs, below zero saves, where it alone is warm."
+    )
+    yield figure("… longer", sold.beyond_costs, "What it costs more where it is cold too.")
+
+
+def prices(tuning: Tuning) -> Iterator[Figure]:
+    """Yield the price ratios that all the rest follows from."""
+    at = tuning.ratios
+    yield Figure(
+        label="cache read",
+        number=f"{at.read:.3g}",
+        means="× input. A token that is carried along pays this at every call: its rent.",
+    )
+    yield Figure(
+        label="cache write",
+        number=f"{at.write:.3g}",
+        means="× input. What stands behind a change is written again at this price.",
+    )
+    yield Figure(label="output", number=f"{at.output:.3g}", means="× input, for the words of a summary.")
+
+
+def session(tuning: Tuning) -> str:
+    """Return the session that the numbers are for, as a sentence."""
+    shape = tuning.shape
+    return (
+        f"For a session that adds {shape.growth:,} tokens a call to {shape.preamble:,} of tools and system, keeps a tail"
+        f" of {shape.tail:,} and writes summaries of {shape.summary:,}."
+    )
+
+
+def tokens(number: int, tuning: Tuning) -> str:
+    """Return a size, in round numbers where it is no limit but an optimum."""
+    return f"{round(number, -2) if tuning.trigger_by == 'rent' else number:,}"
+
+
+def calls(number: float | None) -> str:
+    """Return a number of calls; `never` for none."""
+    return _NEVER if number is None else f"{round(number, 6):.1f} calls"
+
+
+def amount(nano: int, currency: Currency) -> str:
+    """Return an amount so that a small one is not shown as nothing; input tokens as a bare number."""
+    dollars = abs(nano) / _NANO
+    if currency == "tokens" or not nano or dollars >= _SMALL:
+        return money(nano, currency).removesuffix(" input tokens")
+    digits = 1 - floor(log10(dollars))
+    return f"{'-' if nano < 0 else ''}${dollars:.{digits}f}"
+
+
+def _trigger(tuning: Tuning) -> str:
+    share = f"Tokens, {tuning.trigger_share:.0%} of the window"
+    first = tuning.ways[0]
+    if tuning.trigger_by == "rent":
+        writer = f" with summaries by {tuning.other}" if first.by == "other" else ""
+        return (
+            f"{share}: there the rent paid reaches the price of a compaction{writer}. The policy rent-or-buy finds it by"
+            " itself; the size of the window does not matter."
+        )
+    would = f", which would be at {first.trigger:,}" if first.trigger is not None else ""
+    return f"{share}: {_POINTS[tuning.trigger_by]} comes before the rent has reached the price{would}."
+
+
+def _threshold(tuning: Tuning) -> str:
+    share = round(tuning.trigger_share, 2)
+    limits = derive_limits(tuning.context, CompressionSettings(threshold=share))
+    said = f"That as the setting `threshold` (default {CompressionSettings().threshold}), for policies that fire at a share"
+    if abs(limits.threshold - tuning.trigger) > tuning.context // 100:
+        return f"{said}; its own limits make it {limits.threshold:,}."
+    return f"{said}."
+
+
+class RatioShape(Struct, frozen=True, kw_only=True):
+    """Prices as multiples of the input price; `assumed` if the model's are not known."""
+
+    read: float
+    write: float
+    output: float
+    assumed: bool
+
+
+class WayShape(Struct, frozen=True, kw_only=True):
+    """A way to get summaries: `break_even` and `best_every` in calls, `best_at` in tokens; null is never."""
+
+    by: By
+    model: str
+    break_even: float | None
+    best_every: float | None
+    best_at: int | None
+
+
+class PruneShape(Struct, frozen=True, kw_only=True):
+    """An example of placeholders for old results."""
+
+    removes: int
+    survives: int
+    break_even: float | None
+
+
+class ForcedShape(Struct, frozen=True, kw_only=True):
+    """The nearest size that forces a compaction, and how far that then has to get."""
+
+    at: int
+    by: Point
+    wall: int
+    cliff: int | None
+    target: int
+    runway: int
+
+
+class DollarShape(Struct, frozen=True, kw_only=True):
+    """Amounts in dollars; negative is saved."""
+
+    rent_per_call: float
+    compaction: float
+    compaction_if_cold: float
+    cold_prune: float
+    warm_call: float
+    cold_call: float
+    crossing_the_cliff: float | None
+    dead_tokens: int
+    """What `rent_per_call` and `cold_prune` are for."""
+
+
+class LifetimeShape(Struct, frozen=True, kw_only=True):
+    """Seconds; `least_share` of calls must come between the two for the long one to pay."""
+
+    short: int | None
+    long: int | None
+    least_share: float | None
+
+
+class PresetShape(Struct, frozen=True, kw_only=True):
+    """One model's numbers; `usd` is null if its prices are not known."""
+
+    model: str
+    provider: str
+    as_of: str
+    context_length: int
+    session: Shape
+    ratios: RatioShape
+    trigger: int
+    trigger_share: float
+    trigger_by: Point
+    calls_between: float
+    runway: int
+    forced: ForcedShape
+    full_compaction_replaces: int
+    ways: tuple[WayShape, ...]
+    prune: PruneShape
+    usd: DollarShape | None
+    lifetimes: LifetimeShape
+    assumptions: tuple[str, ...]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A model's numbers with what its prices rest on."""
+
+    tuning: Tuning
+    as_of: str
+    assumptions: tuple[str, ...] = ()
+
+
+def presets_json(rows: list[Row]) -> str:
+    """Return the numbers as a JSON list, one object for each model."""
+    return msgspec.json.format(msgspec.json.encode([_shape(row) for row in rows]), indent=2).decode()
+
+
+def _shape(row: Row) -> PresetShape:
+    tuning = row.tuning
+    at, limits, prune = tuning.ratios, tuning.limits, tuning.prune
+    return PresetShape(
+        model=tuning.model,
+        provider=tuning.provider,
+        as_of=row.as_of,
+        context_length=tuning.context,
+        session=tuning.shape,
+        ratios=RatioShape(read=at.read, write=at.write, output=at.output, assumed=tuning.currency != "usd"),
+        trigger=tuning.trigger,
+        trigger_share=tuning.trigger_share,
+        trigger_by=tuning.trigger_by,
+        calls_between=tuning.calls,
+        runway=tuning.runway,
+        forced=ForcedShape(
+            at=limits.threshold,
+            by=tuning.forced_by,
+            wall=limits.wall,
+            cliff=limits.cliff,
+            target=limits.target,
+            runway=limits.runway,
+        ),
+        full_compaction_replaces=tuning.replaced,
+        ways=_ways(tuning),
+        prune=PruneShape(removes=prune.removes, survives=prune.survives, break_even=prune.break_even),
+        usd=_dollars(tuning),
+        lifetimes=_lifetimes(tuning.lifetimes),
+        assumptions=row.assumptions,
+    )
+
+
+def _ways(tuning: Tuning) -> tuple[WayShape, ...]:
+    return tuple(
+        WayShape(
+            by=way.by,
+            model=(tuning.other or "") if way.by == "other" else tuning.model,
+            break_even=way.break_even,
+            best_every=way.calls,
+            best_at=way.trigger,
+        )
+        for way in tuning.ways
+    )
+
+
+def _dollars(tuning: Tuning) -> DollarShape | None:
+    if tuning.currency != "usd":
+        return None
+    of = tuning.amounts
+    return DollarShape(
+        rent_per_call=of.rent / _NANO,
+        compaction=of.compaction / _NANO,
+        compaction_if_cold=of.cold_compaction / _NANO,
+        cold_prune=-of.cold_saves / _NANO,
+        warm_call=of.warm_call / _NANO,
+        cold_call=of.cold_call / _NANO,
+        crossing_the_cliff=None if of.over_cliff is None else of.over_cliff / _NANO,
+        dead_tokens=DEAD,
+    )
+
+
+def _lifetimes(sold: Lifetimes) -> LifetimeShape:
+    return LifetimeShape(short=sold.short, long=sold.long, least_share=sold.least_share)
+
+
+_COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
+_LEGEND = (
+    ("read", "a cache read, as a multiple of the input price"),
+    ("trigger", "the prompt at which a compaction has earned its price"),
+    ("share", "the same as a share of the window"),
+    ("every", "calls from one compaction to the next"),
+    ("full", "calls until a summary of 120,000 tokens (or what fits) has paid"),
+    ("prune", "calls until placeholders for a third of them have paid"),
+    ("forced", "the wall, c a cliff, m max_view_tokens: there it cannot wait"),
+    ("rent", "of 10,000 dead tokens at each call; – if no price is known"),
+)
+
+
+def table(rows: Sequence[Row], day: date, registry: Registry) -> Iterator[Table | Text | Padding]:
+    """Yield one row for each model, then what the columns mean."""
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    grid.add_column("", overflow="fold")
+    for title in _COLUMNS:
+        grid.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(Text(row.tuning.model), *_cells(row.tuning))
+    yield grid
+    yield Text()
+    largest = max((row.tuning for row in rows), key=lambda tuning: tuning.shape.after)
+    less = " Less where that would be more than a fifth of what fits." if _differ(rows) else ""
+    yield Text(f"{session(largest)}{less} Prices of {day.isoformat()}.")
+    yield Text()
+    legend = Table.grid(padding=(0, 2, 0, 0))
+    for column, means in _LEGEND:
+        legend.add_row(Text(column, style="dim"), means)
+    yield legend
+    for row in rows:
+        if row.tuning.prices is None:
+            said = f"{row.tuning.model}: prices not known, ratios assumed{_like(row.tuning.model, registry)}."
+            yield Text(f"\n{said}", style="yellow")
+
+
+def _differ(rows: Iterable[Row]) -> bool:
+    return len({row.tuning.shape.after for row in rows}) > 1
+
+
+def _cells(tuning: Tuning) -> tuple[str, ...]:
+    riding = tuning.way("riding")
+    forced = short(tuning.limits.threshold) + {"cliff": "c", "ceiling": "m"}.get(tuning.forced_by, " ")
+    return (
+        f"{tuning.ratios.read:.3g}",
+        short(tuning.trigger),
+        f"{tuning.trigger_share:.0%}",
+        f"{tuning.calls:.0f}",
+        calls(riding.break_even if riding else None).removesuffix(" calls"),
+        calls(tuning.prune.break_even).removesuffix(" calls"),
+        forced,
+        amount(tuning.amounts.rent, "usd") if tuning.currency == "usd" else "–",
+    )
+
+
+def page(row: Row, registry: Registry) -> Iterator[Table | Text | Padding]:
+    """Yield one model's numbers under headings, each with what it means."""
+    tuning = row.tuning
+    known = f"prices of {row.as_of}" if tuning.prices else "prices not known"
+    yield Text.assemble((tuning.model, "bold"), f" · {tuning.provider} · {tuning.context:,} tokens · {known}")
+    yield Text(session(tuning), style="dim")
+    parts = (
+        ("When to compact", schedule(tuning)),
+        ("After how many calls it has paid for itself", break_evens(tuning)),
+        ("Money" if tuning.prices else "Money, as worth input tokens", amounts(tuning)),
+        ("Cache lifetime", lifetimes(tuning)),
+        ("Prices" if tuning.prices else "Prices, assumed", prices(tuning)),
+    )
+    for title, figures in parts:
+        yield Text.assemble("\n", (title, "bold"))
+        yield Padding(_grid(figures), (0, 0, 0, 2))
+    if row.assumptions:
+        like = _like(tuning.model, registry) if tuning.prices is None else ""
+        yield Text.assemble("\n", ("Assumptions", "bold yellow"))
+        yield Padding(Text("\n".join(row.assumptions) + like.replace("; l", "\nL", 1)), (0, 0, 0, 2))
+
+
+def _like(name: str, registry: Registry) -> str:
+    """Return the listed names most like one that is not, behind a semicolon; nothing if none is."""
+    names = [model.name for model in registry.models]
+    close = [listed for listed in names if name in listed][:3] or get_close_matches(name, names, n=3)
+    return f"; listed are {', '.join(close)}" if close else ""
+
+
+def _grid(figures: Iterable[Figure]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True, width=15)
+    grid.add_column(justify="right", no_wrap=True, min_width=11)
+    grid.add_column(overflow="fold")
+    for figure in figures:
+        grid.add_row(figure.label, Text(figure.number, style="bold"), Text(figure.means))
+    return grid
+
 
 _GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
 _LEAST_SHARE = 5

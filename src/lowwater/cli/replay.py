@@ -1,4 +1,4 @@
-"""`lowwater replay`: what recorded sessions would have cost under other policies, beside the cheapest schedule possible."""
+"""`lowwater replay`: what recorded sessions would have cost under other policies, beside the optimum."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,8 @@
-"""Carries `lowwater replay` out: reads, plays with a progress bar, and writes what was found."""
+"""Carries `lowwater replay` out: reads, plays with a progress bar, and shows what was found. Needs numpy."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
@@ -11,20 +12,211 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
 
-from lowwater.cli.failing import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.kept_words import on_one_line
-from lowwater.cli.printing import page_width, print_json, print_page
-from lowwater.cli.replay_page import page
+from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
+from lowwater.cli.kept_sessions import page_width, print_json, print_page
+from lowwater.cli.wording import amount, figure, from_the_end, on_one_line, printable, share, short
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
 from lowwater.lab.pages.replay import Timelines, replay_page
-from lowwater.lab.replay.on_course import OPTIMUM, SessionResult
+from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Kind, SessionResult
 from lowwater.lab.replay.parquet import ParquetFolder
-from lowwater.lab.replay.report import Gathering, Report, told
+from lowwater.lab.replay.report import Figures, Gathering, PolicyReport, Report, recorded_of, told
 from lowwater.lab.replay.run import Engine, LocalEngine, RayEngine, RunFolder, replay
-from lowwater.lab.replay.script import ARMS, NEUTRAL
-from lowwater.lab.replay.session import FULL, NAMES, Options
+from lowwater.lab.replay.script import ARMS, ASSUMED, NEUTRAL, PAUSE
+from lowwater.lab.replay.session import FULL, MOST_CALLS, NAMES, Options
 from lowwater.logs.importing import Progress, Skipped, recordings
+
+_KINDS: tuple[Kind, ...] = ("course", "full")
+_OURS = "rent-or-buy"
+_WIDE = 100
+_SHOWN, _SHOWN_UNREAD = 10, 3
+
+
+class _Line(Struct, frozen=True, kw_only=True):
+    policy: str
+    figures: Figures
+    others: Mapping[str, Figures]
+    """In the other arms."""
+
+
+def page(report: Report, *, width: int) -> Iterator[Table | Text]:
+    """Yield everything to show, a block each."""
+    yield _heading(report)
+    if not report.replayed:
+        return
+    first = report.arms[0]
+    course, full = (_lines(report.policies, first, of=kind) for kind in _KINDS)
+    yield Text("\non courses: sessions as numbers, one edge of elided results and one summary", style="bold")
+    yield _table(course, report.arms[1:], width)
+    if full:
+        yield Text("\nby the real engine, on the real messages", style="bold")
+        yield _table(full, report.arms[1:], width, strict=True)
+    yield Text("\nhow often and how much", style="bold")
+    yield _metrics(full or course, width)
+    yield from _notes(report)
+
+
+def _heading(report: Report) -> Text:
+    replayed = report.replayed
+    calls = sum(each.calls for each in replayed)
+    models = Counter(each.model for each in replayed)
+    named = ", ".join(name for name, _ in models.most_common(3)) + (" …" if len(models) > 3 else "")
+    matters = sum(each.bounds[0].matters for each in replayed)
+    return Text.assemble(
+        (f"{len(replayed):,} sessions", "bold"),
+        f", {calls:,} calls, on {named or 'no model'}; compaction matters in {matters:,} "
+        f"(never ÷ optimum > {MATTERS:.2f})",
+    )
+
+
+def _lines(policies: Sequence[PolicyReport], first: str, *, of: Kind) -> list[_Line]:
+    lines = [
+        _Line(policy=each.policy, figures=arms[first], others=arms)
+        for each in policies
+        if first in (arms := each.course if of == "course" else each.full)
+    ]
+    return sorted(lines, key=lambda line: (line.policy != OPTIMUM, line.figures.cost_with_rework_usd))
+
+
+def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: bool = False) -> Table:
+    columns = ["÷ opt.", "p95", "Σ÷Σ", "with rework", "in view"]
+    if width >= _WIDE:
+        columns = ["÷ opt.", "p95", "worst", "÷ rel.", "Σ÷Σ", "with rework", "without", "in view"]
+    if strict:
+        columns.append("recalled")
+    if width >= _WIDE:
+        columns.append("mean, peak")
+    told = [arm for arm in arms if any(arm in line.others for line in lines)]
+    table = _empty([*columns, *(f"{arm[:6]}." for arm in told)], width)
+    for line in lines:
+        cells = _cells(line)
+        others = [
+            _ratio(line.others[arm].cost_over_optimum.mean) if arm in line.others else "–" for arm in told
+        ]
+        mark = "" if strict or line.figures.bound == "optimum" else " ~"
+        table.add_row(
+            f"{line.policy}{mark}", *(cells[title] for title in columns), *others, style=_style(line)
+        )
+    return table
+
+
+def _metrics(lines: Sequence[_Line], width: int) -> Table:
+    """Return the seven cadence metrics."""
+    table = _empty(["per 100", "between", "summaries", "reclaimed", "tokens", "first", "prunes"], width)
+    for line in lines:
+        seven = line.figures.metrics
+        table.add_row(
+            line.policy,
+            figure(seven.events_per_100_turns),
+            figure(seven.turns_between_events),
+            figure(seven.summary_calls),
+            "–" if seven.reclaimed_per_event is None else short(round(seven.reclaimed_per_event)),
+            short(seven.prompt_and_summary_tokens),
+            figure(seven.earliest_changed),
+            figure(seven.prunes_per_summary),
+            style=_style(line),
+        )
+    return table
+
+
+def _empty(columns: Sequence[str], width: int) -> Table:
+    gap = 2 if width >= _WIDE else 1
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black")
+    table.add_column("policy", no_wrap=True)
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _style(line: _Line) -> str:
+    return {_OURS: "bold green", OPTIMUM: "cyan"}.get(line.policy, "")
+
+
+def _cells(line: _Line) -> dict[str, str]:
+    found = line.figures
+    ratios = found.cost_over_optimum
+    mean = "–" if found.mean_view is None else short(round(found.mean_view))
+    return {
+        "÷ opt.": _ratio(ratios.mean),
+        "p95": _ratio(ratios.p95),
+        "worst": _ratio(ratios.max),
+        "÷ rel.": _ratio(found.cost_over_relaxed.mean),
+        "Σ÷Σ": _ratio(found.sum_over_optimum),
+        "with rework": f"${found.cost_with_rework_usd:,.2f}",
+        "without": f"${found.cost_usd:,.2f}",
+        "in view": _percent(found.recall.in_view),
+        "recalled": _percent(found.recall.reached),
+        "mean, peak": f"{mean} {short(found.peak_view)}",
+    }
+
+
+def _ratio(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.3f}"
+
+
+def _percent(part: float | None) -> str:
+    return "–" if part is None else f"{part:.1%}"
+
+
+def _notes(report: Report) -> Iterator[Text]:
+    said = [
+        "÷ opt.: cost ÷ optimum, mean over the sessions where compaction matters, rework charged to both",
+        "÷ rel.: the same by what no policy can avoid; the only bound for those with ~ and for the real engine",
+        "Σ÷Σ: over all sessions; in view: later uses that needed no recall",
+    ]
+    if any(each.full for each in report.policies):
+        said.append("recalled: of the uses that had left the view, those that one recall gets back")
+    said.append(
+        "per 100: compactions in 100 calls; between: calls from one to the next; tokens: all prompts and summaries;"
+    )
+    said.append("first: the first message that any of them changed; prunes: for each summary")
+    unfit = max((each.unfit for policy in report.policies for each in policy.course.values()), default=0)
+    if unfit:
+        said.append(f"up to {unfit:,} sessions do not fit the window under a policy and are left out there")
+    cut = sum(each.beyond > 0 for each in report.sessions)
+    if cut:
+        said.append(f"of {cut:,} very long sessions only the first {MOST_CALLS:,} calls were replayed")
+    yield Text("\n" + "\n".join(said), style="bright_black")
+    yield from _assumed(report.replayed)
+    yield from _left_out(report)
+
+
+def _assumed(sessions: Sequence[SessionResult]) -> Iterator[Text]:
+    """Yield what was made up because recordings do not tell it."""
+    without = Counter(what for each in sessions for what in each.assumed)
+    if without["times"]:
+        said = f"{counted(without['times'], 'session')} without times: played with {PAUSE:.0f} seconds between calls"
+        yield Text(said, style="bright_black")
+    if without["model"]:
+        said = f"{counted(without['model'], 'session')} without a model whose prices are known: charged as {ASSUMED}, --model names another"
+        yield Text(said, style="bright_black")
+
+
+def _left_out(report: Report) -> Iterator[Text]:
+    """Yield how much was left out, and each session and file with the reason."""
+    left, every = report.left_out, report.sessions
+    if left:
+        dollars, of = recorded_of(left), recorded_of(every)
+        spent = f", {amount(dollars)} of the {amount(of)} they cost ({share(dollars / of)})" if of else ""
+        yield Text(
+            f"{len(left):,} of {counted(len(every), 'session')} left out ({share(len(left) / len(every))}){spent}:",
+            style="yellow",
+        )
+        for each in left[:_SHOWN]:
+            name = f"{from_the_end(printable(each.path), 60)} {on_one_line(each.id, 13)}"
+            yield Text(f"  {name}: {on_one_line(each.skipped, 120)}", style="bright_black")
+        if len(left) > _SHOWN:
+            yield Text(f"  and {len(left) - _SHOWN:,} more: --json has them all", style="bright_black")
+    if report.unread:
+        said = f"{counted(len(report.unread), 'file')} without a session or not read to the end:"
+        yield Text(said, style="bright_black")
+        for one in report.unread[:_SHOWN_UNREAD]:
+            told = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
+            yield Text(told, style="bright_black")
+
 
 _Taker = Callable[[SessionResult], None]
 

@@ -8,11 +8,19 @@ from msgspec import Struct
 from rich.text import Text
 
 from lowwater.cli.checkpoints import checkpoint_named
-from lowwater.cli.difference_page import difference_lines, difference_said
-from lowwater.cli.kept_session import SessionName, find_session, open_kept
-from lowwater.cli.kept_words import on_one_line
-from lowwater.cli.printing import command_line, print_command, print_json, print_page
-from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.cli.diff import difference_lines, difference_said
+from lowwater.cli.kept_sessions import (
+    SessionName,
+    StoreAddress,
+    command_line,
+    find_session,
+    open_kept,
+    opened_store,
+    print_command,
+    print_json,
+    print_page,
+)
+from lowwater.cli.wording import on_one_line
 from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
 from lowwater.core.turns.rewind import Checkpoint

@@ -1,35 +1,247 @@
 """`lowwater status`: one kept session in numbers, or a line for each."""
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
+from msgspec import Struct
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.kept_session import (
+from lowwater.cli.command import with_settings
+from lowwater.cli.efficiency import costs_said, payback_said
+from lowwater.cli.kept_sessions import (
     EMPTY,
+    LABEL,
+    StoreAddress,
     all_accounts,
+    cadence_table,
     complete_session,
     find_session,
+    grid,
+    net,
     newest_session,
     open_kept,
+    opened_store,
+    page_width,
+    print_json,
+    print_page,
 )
-from lowwater.cli.printing import page_width, print_json, print_page
-from lowwater.cli.settings_flags import with_settings
-from lowwater.cli.status_lines import line_of, lines_table
-from lowwater.cli.status_page import Looked, page
-from lowwater.cli.store_flag import StoreAddress, opened_store
+from lowwater.cli.sessions.listing import costs_of
+from lowwater.cli.tables import Course, draw_course, unclipped
+from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
 from lowwater.core.accounts.advice import sentence
-from lowwater.core.accounts.cadence import cadence
-from lowwater.core.accounts.efficiency import compactions, efficiency
+from lowwater.core.accounts.cadence import Cadence, cadence, turns_before
+from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
 from lowwater.core.accounts.figures import Figures, Gathered, figures
 from lowwater.core.accounts.payback import paybacks
+from lowwater.core.events import Compaction
+from lowwater.core.models.model import Model
 from lowwater.core.models.registry import Registry
 from lowwater.core.stored import Account
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
+from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
+
+_TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
+_TITLE = 40
+"""Characters of a title that are shown."""
+_ENDLESS = Console(width=1_000)
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One session on one line; money is in nano-dollars and None if it is not known."""
+
+    name: str
+    title: str
+    model: str
+    turns: int
+    prompt: int | None
+    """The size of its last prompt."""
+    compactions: int
+    cost: int | None
+    """Calls and summaries; None as soon as the price of one is not known."""
+    net: int | None
+    changed_at: float
+
+
+def line_of(account: Account, total: Figures) -> Line:
+    """Return a session on one line."""
+    last = account.records[-1].usage if account.records else None
+    return Line(
+        name=account.session.name,
+        title=account.session.about.title,
+        model=account.session.model,
+        turns=total.turns,
+        prompt=None if last is None else last.prompt,
+        compactions=total.passes,
+        cost=costs_of(account).total,
+        net=total.net,
+        changed_at=account.session.changed_at,
+    )
+
+
+def lines_table(lines: Sequence[Line], *, width: int, now: float) -> RenderableType:
+    """Return a line for each session; titles are shown where everything else has room beside them."""
+    for has_titles in (any(line.title for line in lines), False):
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+        table.add_column("session")
+        table.add_column("model")
+        for title in _TITLES:
+            table.add_column(title, justify="right", no_wrap=True)
+        for line in lines:
+            table.add_row(_name(line, has_title=has_titles), Text(line.model), *_figures(line, now))
+        if not has_titles or Measurement.get(_ENDLESS, _ENDLESS.options, table).maximum <= width:
+            break
+    return unclipped(table, width)
+
+
+def _figures(line: Line, now: float) -> tuple[str | Text, ...]:
+    counts = (figure(line.turns), short(line.prompt), figure(line.compactions))
+    net = Text(
+        amount(line.net),
+        style="red" if line.net is not None and line.net < 0 else "green" if line.net else "",
+    )
+    return (*counts, amount(line.cost), net, Text(ago(line.changed_at, now), style="bright_black"))
+
+
+def _name(line: Line, *, has_title: bool) -> Text:
+    title = f" {on_one_line(line.title, _TITLE)}" if has_title and line.title else ""
+    return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))
+
+
+_SIDE_BY_SIDE = 112
+_LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """All that is shown of one session."""
+
+    account: Account
+    status: Status
+    model: Model
+    efficiency: Efficiency
+    cadence: Cadence
+
+    @property
+    def prompts(self) -> list[int | None]:
+        """The size of the prompt at each turn; where its provider reported none, what was expected."""
+        usages = (record.usage or record.expected for record in self.account.records)
+        return [None if usage is None else usage.prompt for usage in usages]
+
+    @property
+    def compacted_before(self) -> list[int]:
+        """For each compaction the number of turns that had been taken before it."""
+        told = zip(self.account.events, turns_before(self.account), strict=True)
+        return [turns for event, turns in told if isinstance(event, Compaction)]
+
+
+def page(looked: Looked, *, width: int, now: float) -> Iterator[Table | Text]:
+    """Yield everything to show of one session, a block each."""
+    yield from _title(looked, width, now)
+    yield Text()
+    yield _now(looked, width, now)
+    if any(looked.prompts):
+        yield Text("\nprompt at each turn", style="bold")
+        course = Course(
+            values=looked.prompts, marked=looked.compacted_before, line=looked.status.threshold or None
+        )
+        yield from draw_course(course, width=width)
+    saved, paced = _efficiency(looked.efficiency), cadence_table(looked.cadence)
+    yield Text()
+    if width >= _SIDE_BY_SIDE:
+        both = Table.grid(padding=(0, 4, 0, 0), expand=True)
+        both.add_column(ratio=1)
+        both.add_column(ratio=1)
+        both.add_row(saved, paced)
+        yield both
+    else:
+        yield saved
+        yield Text()
+        yield paced
+    for each in looked.efficiency.advice:
+        yield Text(f"\n{sentence(each)}", style="yellow")
+
+
+def _title(looked: Looked, width: int, now: float) -> Iterator[Text]:
+    session, about = looked.account.session, looked.account.session.about
+    room = max(20, width - 50)
+    yield Text.assemble(
+        (on_one_line(session.name, 200), "bold"), f" · {looked.status.model} · {looked.status.policy}"
+    )
+    told = [on_one_line(about.title, room)] if about.title else []
+    told += [f"from {on_one_line(about.source, 20)}", f"opened {ago(session.opened_at, now)}"]
+    told += [f"changed {ago(session.changed_at, now)}"]
+    yield Text(" · ".join(told), style="bright_black")
+    lineage = [f"continues {on_one_line(about.parent, 60)}"] if about.parent else []
+    if about.ended_at is not None:
+        lineage += [
+            f"ended {ago(about.ended_at, now)}: {on_one_line(about.ended_because, 40) or 'no reason given'}"
+        ]
+    if lineage:
+        yield Text(" · ".join(lineage), style="bright_black")
+
+
+def _now(looked: Looked, width: int, now: float) -> Table:
+    """Return the window as a bar, and the view, the cache and the costs in words."""
+    status, total = looked.status, looked.efficiency.total
+    table = grid()
+    table.add_row("window", _window(status, width - LABEL))
+    reached = status.prompt / status.threshold if status.threshold else None
+    level = Text(f", level {status.level}", style=_LEVELS[status.level]) if status.level else Text()
+    table.add_row("", Text(f"{status.prompt:,} tokens, {share(reached)} of the {status.acts_at}") + level)
+    table.add_row("", Text(_legend(status), style="bright_black"))
+    table.add_row("view", f"{status.messages:,} of {counted(status.history, 'message')}")
+    table.add_row("cache", f"{status.caching}{cache_state(looked.account.records, looked.model, now)}")
+    if total.turns:
+        cached = (
+            f", {share(total.cache_read_share)} read from cache" if total.cache_read_share is not None else ""
+        )
+        off = f" (foreseen within {total.foreseen_off:.1%})" if total.foreseen_off is not None else ""
+        said = f"{total.turns:,} with {total.prompt:,} prompt tokens{cached}{off}, {total.output:,} output"
+        table.add_row("turns", said)
+        table.add_row("cost", costs_said(total))
+    return table
+
+
+def _legend(status: Status) -> str:
+    if status.threshold == status.wall:
+        named = "wall" if status.acts_at == "wall" else f"{status.acts_at} and wall"
+        return f"┃ {named} {status.wall:,}   context {status.context:,}"
+    return f"╎ {status.acts_at} {status.threshold:,}   ┃ wall {status.wall:,}   context {status.context:,}"
+
+
+def _window(status: Status, width: int) -> Text:
+    """Draw the context on one line: what is used, and where the threshold and the wall are."""
+    whole = max(status.context, status.prompt, 1)
+    used = round(width * status.prompt / whole)
+    style = (
+        "red" if status.prompt > status.wall else "yellow" if status.prompt >= status.threshold else "green"
+    )
+    cells = [("█", style)] * used + [("░", "bright_black")] * (width - used)
+    for at, character, colour in ((status.threshold, "╎", "yellow"), (status.wall, "┃", "red")):
+        cells[max(0, min(width - 1, round(width * at / whole) - 1))] = (character, colour)
+    return Text.assemble(*cells)
+
+
+def _efficiency(found: Efficiency) -> Table:
+    total = found.total
+    table = grid("efficiency")
+    table.add_row("passes", f"{total.passes:,}, {total.reclaimed:,} tokens taken out of the prompt")
+    table.add_row("saved", f"{total.saved:,} tokens not carried, over all calls")
+    parts = f"summaries {amount(total.summary_cost)}, rewriting {amount(total.rewriting_cost)}"
+    table.add_row("cost", f"{amount(total.compaction_cost)}: {parts}")
+    table.add_row("net", net(total.net))
+    if total.passes:
+        table.add_row("payback", payback_said(found.repayment))
+    return table
 
 
 @with_settings

@@ -5,12 +5,9 @@ from typing import Any
 import typer
 
 from lowwater.cli.command import Command, Group
-from lowwater.cli.sessions.care import backup, salvage, verify
-from lowwater.cli.sessions.deleting import delete, prune
-from lowwater.cli.sessions.export import export
-from lowwater.cli.sessions.importing import import_sessions
-from lowwater.cli.sessions.listing import list_sessions
-from lowwater.cli.sessions.show import show
+from lowwater.cli.sessions.changes import backup, delete, prune, salvage, verify
+from lowwater.cli.sessions.files import export, import_sessions
+from lowwater.cli.sessions.listing import list_sessions, show
 
 INTRODUCTION = """\
 List the sessions that are kept, look at one, move them in and out, delete them,

@@ -1,23 +1,142 @@
-"""`lowwater sessions list`: what sessions are kept, the newest first."""
+"""`lowwater sessions list` and `show`."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
+from msgspec import Struct
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.failing import say
-from lowwater.cli.kept_words import on_one_line
-from lowwater.cli.sessions.costs import costs_of
-from lowwater.cli.sessions.flags import AsJson
-from lowwater.cli.sessions.listing_table import Row, narrow_table, wide_table
-from lowwater.cli.store_flag import StoreAddress, opened_store
-from lowwater.core.stored import Listed
+from lowwater.cli.command import say
+from lowwater.cli.kept_sessions import SessionName, StoreAddress, named, opened_store
+from lowwater.cli.sessions.changes import AsJson, ledger_of
+from lowwater.cli.tables import unclipped
+from lowwater.cli.wording import ago, amount, figure, moment, on_one_line, printable, span
+from lowwater.core.accounts.cadence import Cadence, cadence
+from lowwater.core.entries import ModelChanged, Opened
+from lowwater.core.events import Compaction
+from lowwater.core.formats.files import system_text, tool_names
+from lowwater.core.ledger import Ledger
+from lowwater.core.stored import About, Account, Landmark, Listed
+from lowwater.core.wording import counted
 from lowwater.errors import DamagedStore
 from lowwater.protocols import Store
+
+
+class Costs(Struct, frozen=True, kw_only=True):
+    """Nano-dollars for all calls of a session; None as soon as the price of one is not known."""
+
+    calls: int | None
+    """Its turns."""
+    summaries: int | None
+    """The calls that wrote summaries."""
+    untouched: int | None
+    """About what its turns would have cost had nothing ever been compacted."""
+
+    @property
+    def total(self) -> int | None:
+        """Turns and summaries together."""
+        return _sum((self.calls, self.summaries))
+
+
+def costs_of(account: Account) -> Costs:
+    """Return what a session cost."""
+    return Costs(
+        calls=_sum(record.cost for record in account.records),
+        summaries=_sum(event.cost for event in account.events if isinstance(event, Compaction)),
+        untouched=_sum(record.untouched for record in account.records),
+    )
+
+
+def _sum(amounts: Iterable[int | None]) -> int | None:
+    """Return a sum; one with something unknown in it is unknown."""
+    total = 0
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total
+
+
+_FIGURES = ("msgs", "turns", "comp.", "cost", "age")
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A session in `--json`; times are seconds since the epoch, `cost` is in nano-dollars and null if it is not known."""
+
+    name: str
+    title: str
+    source: str
+    parent: str
+    model: str
+    messages: int
+    turns: int
+    compactions: int
+    cost: int | None
+    opened_at: float
+    changed_at: float
+    ended_at: float | None
+    ended_because: str
+
+
+def wide_table(rows: Sequence[Row], now: float) -> Table:
+    """Return a table with all that is told of a session on one line; what none of them has is left out."""
+    words = {
+        "session": [row.name for row in rows],
+        "title": [row.title for row in rows],
+        "source": [row.source for row in rows],
+        "model": [row.model for row in rows],
+    }
+    figures = dict(zip(_FIGURES, zip(*(_figures(row, now) for row in rows), strict=True), strict=True))
+    columns = {**words, **figures, "ended": [_ended(row, now) for row in rows]}
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+    for title in shown:
+        table.add_column(title, justify="right" if title in figures else "left", no_wrap=True)
+    for cells in zip(*shown.values(), strict=True):
+        table.add_row(*(Text(on_one_line(cell, 200)) for cell in cells))
+    return table
+
+
+def narrow_table(rows: Sequence[Row], now: float, width: int) -> RenderableType:
+    """Return a table in which title, source and end share a column, and all of it can be read in `width` columns."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
+    table.add_column("session")
+    table.add_column("model")
+    for title in _FIGURES:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", style="bright_black")
+    tells_source = len({row.source for row in rows}) > 1
+    for row in rows:
+        source = f"from {row.source}" if tells_source else ""
+        ended = f"ended {_ended(row, now)}" if row.ended_at is not None else ""
+        more = " · ".join(said for said in (row.title, source, ended) if said)
+        name = Text(on_one_line(row.name, 200))
+        table.add_row(name, Text(row.model), *_figures(row, now), Text(on_one_line(more, 200)))
+    return unclipped(table, width)
+
+
+def _figures(row: Row, now: float) -> tuple[str, ...]:
+    return (
+        f"{row.messages:,}",
+        f"{row.turns:,}",
+        f"{row.compactions:,}",
+        "–" if not row.turns and row.cost == 0 else amount(row.cost),
+        span(now - row.changed_at) if row.changed_at else "–",
+    )
+
+
+def _ended(row: Row, now: float) -> str:
+    if row.ended_at is None:
+        return ""
+    because = f" by {on_one_line(row.ended_because, 40)}" if row.ended_because else ""
+    return f"{ago(row.ended_at, now)}{because}"
+
 
 _SHOWN = 20
 """Rows of a table if nothing is said."""
@@ -102,3 +221,232 @@ def _costs(store: Store, names: Sequence[str]) -> dict[str, int | None]:
         say(f"warning: {error}")
         return {}
     return {account.session.name: costs_of(account).total for account in accounts}
+
+
+_LINES = 6
+"""Lines of a system prompt that are shown unless all are wanted."""
+_NAMES = 8
+"""Tools and children that are named."""
+
+
+class Child(Struct, frozen=True, kw_only=True):
+    """A session that continues this one."""
+
+    name: str
+    title: str
+
+
+class ModelSpan(Struct, frozen=True, kw_only=True):
+    """A model, and since when it was used."""
+
+    model: str
+    since: float
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """So many messages, and their size as counted when they came."""
+
+    messages: int
+    tokens: int
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """What `sessions show --json` prints; times are seconds since the epoch, money is in nano-dollars, null if not known."""
+
+    name: str
+    about: About
+    has_parent: bool
+    """Whether the session it continues is still kept."""
+    children: tuple[Child, ...]
+    model: str
+    models: tuple[ModelSpan, ...]
+    vocabulary: str
+    opened_at: float
+    changed_at: float
+    entries: int
+    turns: int
+    compactions: int
+    checkpoints: int
+    history: Shown
+    view: Shown
+    system: str
+    tools: tuple[str, ...]
+    preamble_tokens: int
+    costs: Costs
+    cost: int | None
+    cadence: Cadence
+
+
+def draw(card: Card, *, now: float, full: bool) -> Iterator[RenderableType]:
+    """Yield the page, block by block."""
+    title = f" · {on_one_line(card.about.title, 80)}" if card.about.title else ""
+    yield Text(on_one_line(card.name, 200), style="bold") + Text(title)
+    yield _grid([*_origin(card, now), *_models(card), *_sizes(card), *_cost_lines(card)])
+    if card.cadence.events:
+        yield Text("\ncadence", style="bold")
+        yield _grid(_cadence(card.cadence))
+    if card.system:
+        yield Text("\nsystem prompt", style="bold")
+        yield Padding(_system(card.system, full=full), (0, 0, 0, 2), expand=False)
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> Padding:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, said in rows:
+        grid.add_row(label, Text(said))
+    return Padding(grid, (0, 0, 0, 2), expand=False)
+
+
+def _origin(card: Card, now: float) -> Iterator[tuple[str, str]]:
+    about = card.about
+    yield "source", on_one_line(about.source, 80)
+    yield "opened", _when(card.opened_at, now)
+    yield "changed", _when(card.changed_at, now)
+    if about.ended_at is not None:
+        because = f", by {on_one_line(about.ended_because, 80)}" if about.ended_because else ""
+        yield "ended", f"{_when(about.ended_at, now)}{because}"
+    if about.parent:
+        yield "continues", on_one_line(about.parent, 80) + ("" if card.has_parent else " (no longer kept)")
+    for number, child in enumerate(card.children[:_NAMES]):
+        named = f" · {on_one_line(child.title, 60)}" if child.title else ""
+        yield "" if number else "continued by", on_one_line(child.name, 200) + named
+    if len(card.children) > _NAMES:
+        yield "", f"and {len(card.children) - _NAMES:,} more"
+
+
+def _when(at: float, now: float) -> str:
+    return f"{moment(at)}, {ago(at, now)}" if at else "never"
+
+
+def _models(card: Card) -> Iterator[tuple[str, str]]:
+    for number, span in enumerate(card.models):
+        yield "" if number else "models", f"{on_one_line(span.model, 60)} since {moment(span.since)}"
+    if card.models and card.models[-1].model != card.model:
+        yield "", f"{on_one_line(card.model, 60)} again, by a rewind"
+
+
+def _sizes(card: Card) -> Iterator[tuple[str, str]]:
+    yield "history", f"{_size(card.history)} in {counted(card.turns, 'turn')}"
+    left = f", {card.view.tokens / card.history.tokens:.0%} of it" if card.history.tokens else ""
+    yield "view", f"{_size(card.view)}{left}; counted in {card.vocabulary or 'no vocabulary'}"
+    if card.preamble_tokens:
+        yield "before it", f"system prompt and tools, {counted(card.preamble_tokens, 'token')}"
+    if card.tools:
+        more = f" and {len(card.tools) - _NAMES:,} more" if len(card.tools) > _NAMES else ""
+        names = ", ".join(on_one_line(tool, 40) for tool in card.tools[:_NAMES])
+        yield "tools", f"{names}{more}"
+    yield "compactions", f"{card.compactions:,}, {counted(card.checkpoints, 'checkpoint')}"
+
+
+def _size(shown: Shown) -> str:
+    return f"{counted(shown.messages, 'message')}, {counted(shown.tokens, 'token')}"
+
+
+def _cost_lines(card: Card) -> Iterator[tuple[str, str]]:
+    if not card.turns and card.costs.total == 0:
+        yield "cost", "no call was recorded"
+        return
+    costs = card.costs
+    parts = f"calls {amount(costs.calls)}, summaries {amount(costs.summaries)}" if card.cadence.events else ""
+    yield "cost", amount(costs.total) + (f" ({parts})" if parts else "")
+    if card.cadence.events:
+        yield "untouched", f"{amount(costs.untouched)} had nothing been compacted, about"
+
+
+def _cadence(found: Cadence) -> list[tuple[str, str]]:
+    return [
+        ("events per 100 turns", figure(found.events_per_100_turns)),
+        ("turns between events", figure(found.turns_between_events)),
+        ("summary calls", figure(found.summary_calls)),
+        ("reclaimed per event", f"{figure(found.reclaimed_per_event, places=0)} tokens"),
+        ("prompts and summaries", f"{figure(found.prompt_and_summary_tokens)} tokens"),
+        ("earliest change", f"item {figure(found.earliest_changed)}"),
+        (
+            "prunes per summary",
+            f"{figure(found.prunes_per_summary)} ({found.prunes:,} to {found.summaries:,})",
+        ),
+    ]
+
+
+def _system(text: str, *, full: bool) -> Text:
+    lines = printable(text).strip().split("\n")
+    if full or len(lines) <= _LINES:
+        return Text("\n".join(lines))
+    rest = f"\n… {counted(len(lines) - _LINES, 'line')} more; --full shows them"
+    return Text("\n".join(lines[:_LINES])) + Text(rest, style="bright_black")
+
+
+def show(
+    name: SessionName,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="The whole system prompt.")] = False,
+    json: AsJson = False,
+    store: StoreAddress = "",
+) -> None:
+    """Show everything told of a session: lineage, models, sizes, costs, cadence.
+
+    Tokens are as counted when messages came, in the session's vocabulary. What
+    is kept of a session is its history; what the model is shown now its view.
+
+    lowwater sessions show refactor-auth
+    lowwater sessions show refac --full
+    """
+    with opened_store(store) as opened:
+        known = opened.sessions()
+        card = _card(opened, named(known, name), known)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(card), indent=2).decode())
+        return
+    console = Console(highlight=False)
+    for block in draw(card, now=time.time(), full=full):
+        console.print(block, width=min(console.width, 110))
+
+
+def _card(store: Store, listed: Listed, known: Sequence[Listed]) -> Card:
+    outline, ledger = store.outline(listed.name), ledger_of(store, listed.name)
+    account = next(iter(store.accounts([listed.name])), Account(session=listed))
+    return Card(
+        name=listed.name,
+        about=listed.about,
+        has_parent=any(each.name == listed.about.parent for each in known),
+        children=tuple(
+            Child(name=each.name, title=each.about.title)
+            for each in reversed(known)
+            if each.about.parent == listed.name
+        ),
+        model=ledger.view.model,
+        models=_model_lines(ledger, outline.landmarks),
+        vocabulary=ledger.vocabulary,
+        opened_at=listed.opened_at,
+        changed_at=listed.changed_at,
+        entries=len(ledger.entries),
+        turns=listed.turns,
+        compactions=listed.compactions,
+        checkpoints=len(ledger.saved),
+        history=Shown(messages=len(ledger.messages), tokens=outline.tokens),
+        view=Shown(messages=len(ledger.view.items), tokens=ledger.view.tokens),
+        system=system_text(ledger.view.system) or _first_instructions(ledger),
+        tools=tool_names(ledger.view.tools),
+        preamble_tokens=ledger.view.preamble_tokens,
+        costs=costs_of(account),
+        cost=costs_of(account).total,
+        cadence=cadence([account]),
+    )
+
+
+def _model_lines(ledger: Ledger, landmarks: Sequence[Landmark]) -> tuple[ModelSpan, ...]:
+    """Return the models in the order they were used."""
+    told = [ledger.entries[each.position] for each in landmarks if each.kind in {"opened", "model_changed"}]
+    return tuple(
+        ModelSpan(model=entry.model, since=entry.at)
+        for entry in told
+        if isinstance(entry, Opened | ModelChanged)
+    )
+
+
+def _first_instructions(ledger: Ledger) -> str:
+    """Return the system prompt of a conversation that has it among its messages, as the chat format does."""
+    first = ledger.message(1) if ledger.messages else None
+    return first.text if first is not None and first.role in {"system", "developer"} else ""

@@ -1,0 +1,453 @@
+"""`lowwater run`, `lowwater serve` and `lowwater mcp`: the gateway in front of agents one did not write."""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+from rich.console import Console
+
+from lowwater.adapters.models import load_registry
+from lowwater.cli.command import say, with_settings
+from lowwater.cli.kept_sessions import (
+    StoreAddress,
+    all_accounts,
+    find_session,
+    later_than,
+    open_kept,
+    opened_store,
+    page_width,
+)
+from lowwater.cli.status import Line, line_of, lines_table, total_of
+from lowwater.cli.wording import amount, printable
+from lowwater.core.accounts.figures import Figures
+from lowwater.core.stored import Account
+from lowwater.core.wording import counted
+from lowwater.errors import BadInput, BadSetting
+from lowwater.gateway.clients import client_of, started, upstream_in, written
+from lowwater.gateway.options import (
+    ANTHROPIC,
+    OPENAI,
+    OWN_TENANT,
+    Options,
+    is_loopback,
+    new_capability,
+    project_at,
+    source_of,
+)
+from lowwater.protocols import Store
+from lowwater.session.session import Session
+from lowwater.settings.resolve import Resolved
+
+
+def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
+    """Print what was spent since a moment, session by session, and what compaction saved of it; or that `nothing` was."""
+    registry = load_registry()
+    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
+    totals = [total_of(account, registry) for account in accounts]
+    lines = [line_of(account, total) for account, total in zip(accounts, totals, strict=True)]
+    if json:
+        sys.stderr.write(msgspec.json.encode(_said(accounts, lines, totals)).decode() + "\n")
+    elif not lines:
+        say(nothing)
+    else:
+        _print(accounts, lines, totals)
+
+
+def _print(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> None:
+    console = Console(file=sys.stderr, highlight=False)
+    console.print()
+    console.print(lines_table(lines, width=page_width(), now=time.time()))
+    calls = counted(sum(total.turns for total in totals), "call")
+    console.print(f"{calls} for {amount(_cost(lines))}; compaction saved {amount(_net(totals))}")
+    if off := _thinking_off(accounts):
+        console.print(
+            f"thinking was disabled in {counted(off, 'call')}: a compaction took away what began it"
+        )
+
+
+def _said(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> dict[str, object]:
+    """Return the bill for programs; money is in nano-dollars, null where a price is not known."""
+    return {
+        "calls": sum(total.turns for total in totals),
+        "cost": _cost(lines),
+        "net": _net(totals),
+        "thinking_off": _thinking_off(accounts),
+        "sessions": lines,
+    }
+
+
+def _thinking_off(accounts: list[Account]) -> int:
+    """Return in how many calls a thinking budget was disabled because the provider would have refused it."""
+    return sum(record.thinking_off for account in accounts for record in account.records)
+
+
+def _cost(lines: list[Line]) -> int | None:
+    known = [line.cost for line in lines]
+    return None if None in known else sum(each or 0 for each in known)
+
+
+def _net(totals: list[Figures]) -> int | None:
+    nets = [total.net for total in totals]
+    return None if None in nets else sum(each or 0 for each in nets)
+
+
+ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
+
+AnthropicUpstream = Annotated[
+    str, typer.Option(metavar="URL", help="Where Anthropic-speaking requests go.", show_default=False)
+]
+OpenAiUpstream = Annotated[
+    str, typer.Option(metavar="URL", help="Where OpenAI-speaking requests go.", show_default=False)
+]
+Marks = Annotated[
+    Literal["client", "auto"],
+    typer.Option(help="Cache marks: the client's own, or ours too."),
+]
+Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
+ContinueBySummary = Annotated[
+    bool,
+    typer.Option(
+        "--continue-by-summary",
+        help="Go on by a quoted summary.",
+    ),
+]
+Summaries = Annotated[
+    bool,
+    typer.Option(
+        "--summaries-on-client-key",
+        help="Ask on the client's key.",
+    ),
+]
+
+
+@with_settings
+def serve(
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 is any free one.")] = 4141,
+    anthropic_upstream: AnthropicUpstream = "",
+    openai_upstream: OpenAiUpstream = "",
+    store: StoreAddress = "",
+    tenant: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="All clients are this one tenant; without it each API key is a tenant of its own.",
+            show_default=False,
+        ),
+    ] = "",
+    marks: Marks = "client",
+    recall: Recall = False,
+    summaries_on_client_key: Summaries = False,
+    require_key: Annotated[
+        bool,
+        typer.Option(
+            "--require-key",
+            help="Refuse requests without a credential of their own.",
+        ),
+    ] = False,
+    open_to_all: Annotated[
+        bool,
+        typer.Option(
+            "--open-to-all",
+            help=f"Listen where other machines can reach it although {ACCESS_KEYS} names no keys.",
+        ),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A Host to answer to beside this machine's own; may be repeated."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="An Origin whose pages may send requests; may be repeated."),
+    ] = None,
+    trust_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--trust-tokens",
+            help="Tell tenants by the accounts that tokens name: something in front must check signatures.",
+        ),
+    ] = False,
+    continue_by_summary: ContinueBySummary = False,
+    max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
+    max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="Requests under way at once.")] = 512,
+    max_messages: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="The longest list that is worked on; a longer one goes on as it came."
+        ),
+    ] = 20_000,
+    quiet_log: Annotated[
+        bool,
+        typer.Option(
+            "--no-log", help="Write no line per request (on a terminal for a person, in a pipe as JSON)."
+        ),
+    ] = False,
+    settings: Resolved,
+) -> None:
+    """Run the gateway: point a client's base URL at it, and its conversations are compacted when that pays.
+
+    Requests with nothing to compact go through byte for byte. Every message
+    is kept in the store once the provider took it; keys go through and are
+    neither kept nor logged. If LOWWATER_GATEWAY_KEYS names keys, every request
+    must bring one as x-lowwater-key; only this machine's own addresses need
+    none. `/healthz` and `/metrics` are for operators.
+
+    lowwater serve
+    ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude
+    OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
+    LOWWATER_GATEWAY_KEYS=one,two lowwater serve --host 0.0.0.0
+    lowwater serve --store postgresql://…      any number of replicas
+    """
+    access_keys = _access_keys()
+    if not access_keys and not open_to_all and not is_loopback(host):
+        raise BadSetting(
+            f"{host} can be reached by other machines, and {ACCESS_KEYS} names no keys: set it to one or several, separated by "
+            "commas, which clients send as x-lowwater-key; or say --open-to-all"
+        )
+    options = Options(
+        anthropic_upstream=anthropic_upstream or ANTHROPIC,
+        openai_upstream=openai_upstream or OPENAI,
+        settings=settings.settings,
+        tenant=tenant,
+        marks=marks,
+        recall=recall,
+        summaries=summaries_on_client_key,
+        summary_model=settings.settings.compression.summary_model or "",
+        require_key=require_key,
+        access_keys=access_keys,
+        hosts=tuple(each.strip().lower() for each in allow_host or ()),
+        origins=tuple(each.strip().lower().rstrip("/") for each in allow_origin or ()),
+        trusts_tokens=trust_tokens,
+        joins_by_summary=continue_by_summary,
+        most_bytes=max_body * 1024 * 1024,
+        most_requests=max_requests,
+        most_messages=max_messages,
+    )
+    if not quiet_log:
+        log_to_stderr()
+    run_gateway(options, store, host=host, port=port)
+
+
+def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
+    """Serve until a signal comes."""
+    try:
+        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
+        from lowwater.gateway.server import serve as run  # noqa: PLC0415
+    except ImportError as error:
+        raise BadSetting(
+            f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"
+        ) from None
+    began = time.time()
+    with opened_store(store, redact=options.settings.privacy.redact, creates=True) as opened:
+        try:
+            run(
+                Gateway(options, opened),
+                host=host,
+                port=port,
+                ready=lambda url: say(
+                    f"serving on {url}: set ANTHROPIC_BASE_URL={url} or OPENAI_BASE_URL={url}/v1; Ctrl-C stops it"
+                ),
+            )
+        finally:
+            if sys.stderr.isatty():
+                print_bill(opened, since=began, nothing="no conversation came through the gateway")
+
+
+class RequestLines(logging.Formatter):
+    """Writes the gateway's line about a request for a person; every other line as it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return when, what was asked of which model, what was done, and how large and how fast it was."""
+        said = record.getMessage()
+        try:
+            line = msgspec.json.decode(said, type=dict[str, Any])
+        except msgspec.DecodeError:
+            return said
+        sent = f"{line.get('request_bytes', 0) / 1024:,.0f} KB"
+        done = "compacted" if line.get("changed") else str(line.get("decision") or "passed on")
+        words = [
+            time.strftime("%H:%M:%S", time.localtime(record.created)),
+            str(line.get("status") or "–"),
+            str(line.get("model") or line.get("path") or ""),
+            sent,
+            done,
+            f"first byte {line.get('first_byte_ms', 0) / 1000:.2f} s",
+            f"in all {line.get('ms', 0) / 1000:.2f} s",
+            str(line.get("session") or ""),
+            str(line.get("outcome") or ""),
+        ]
+        return "  ".join(printable(word) for word in words if word)
+
+
+def log_to_stderr() -> None:
+    """Write a line for each request to standard error: for a person on a terminal, else as JSON."""
+    handler = logging.StreamHandler()
+    is_watched = handler.stream.isatty()
+    handler.setFormatter(RequestLines() if is_watched else logging.Formatter("%(message)s"))
+    logger = logging.getLogger("lowwater.gateway")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+def _access_keys() -> tuple[str, ...]:
+    return tuple(key.strip() for key in os.environ.get(ACCESS_KEYS, "").split(",") if key.strip())
+
+
+@with_settings
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", show_default=False),
+    ],
+    *,
+    store: StoreAddress = "",
+    marks: Marks = "client",
+    recall: Recall = False,
+    summaries_on_client_key: Summaries = False,
+    continue_by_summary: ContinueBySummary = False,
+    json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on standard error.")] = False,
+    settings: Resolved,
+) -> None:
+    """Run an agent through a gateway of its own, and print the bill when it ends.
+
+    The client alone is told the gateway's URL, which holds a random word that
+    opens it: by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL), arguments
+    (codex) or settings (opencode). Where those variables were set before, the
+    gateway goes there. The exit code is the client's.
+
+    lowwater run -- claude
+    lowwater run -- codex exec "mend the failing test"
+    lowwater run --recall -- opencode run "what changed?"
+    """
+    if shutil.which(command[0]) is None:
+        raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
+    upstream = upstream_in(os.environ, client_of(command))
+    options = Options(
+        anthropic_upstream=upstream.anthropic,
+        openai_upstream=upstream.openai,
+        settings=settings.settings,
+        tenant=OWN_TENANT,
+        project=project_at(Path.cwd()),
+        capability=new_capability(),
+        joins_by_summary=continue_by_summary,
+        marks=marks,
+        recall=recall,
+        summaries=summaries_on_client_key,
+        summary_model=settings.settings.compression.summary_model or "",
+    )
+    began = time.time()
+    with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
+        code = _run_behind(command, options, opened)
+        nothing = f"{client_of(command)} sent no conversation through the gateway"
+        print_bill(opened, since=began, nothing=nothing, json=json)
+    raise typer.Exit(code)
+
+
+def _run_behind(command: list[str], options: Options, store: Store) -> int:
+    """Run the client behind a gateway, and return its exit code; Ctrl-C is the client's."""
+    try:
+        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
+        from lowwater.gateway.server import served  # noqa: PLC0415
+    except ImportError as error:
+        raise BadSetting(
+            f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"
+        ) from None
+    logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+    with served(Gateway(options, store)) as url:
+        client = started(command, f"{url}/{options.capability}", os.environ)
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return subprocess.run(  # noqa: S603 - what the user asked for
+                client.command, env={**os.environ, **client.env}, check=False
+            ).returncode
+        except OSError as error:
+            raise BadInput(f"{written(command)} could not be started: {error.strerror}") from None
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def mcp(
+    *,
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only this one of them; without it the one used last, or the one a call names.",
+            show_default=False,
+        ),
+    ] = "",
+    tenant: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only sessions of this tenant of the gateway; default: me, that of lowwater run.",
+            show_default=False,
+        ),
+    ] = "",
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Only sessions of the project in this folder; default: the one it is started in.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only sessions of this source instead, such as gateway:7ecbb046 or cli.",
+            show_default=False,
+        ),
+    ] = "",
+    store: StoreAddress = "",
+) -> None:
+    """Serve the recall tools over standard input and output, for an MCP client to start.
+
+    Point it at the store of the gateway or of the library, and the client's
+    model can search and read what was compacted: in sessions of one tenant
+    and one project, and in no others. Without options that is what `lowwater
+    run` keeps of the project that it is started in.
+
+    claude mcp add lowwater -- lowwater mcp
+    lowwater mcp --tenant team                sessions of serve --tenant team
+    lowwater mcp --source cli                 sessions of the library
+    """
+    try:
+        from lowwater.gateway.mcp_server import server_over  # noqa: PLC0415  # an optional package
+    except ImportError as error:
+        raise BadSetting(f"this needs the package {error.name}: pip install 'lowwater[mcp]'") from None
+    with opened_store(store, is_needed=False) as opened:
+        server_over(
+            opened,
+            open_session=_opened,
+            sources=_sources(source, tenant, project),
+            session=session,
+            version=version("lowwater"),
+        ).run("stdio")
+
+
+def _sources(source: str, tenant: str, project: Path | None) -> tuple[str, ...]:
+    """Return what may be looked into: a source that is named, or a tenant's sessions in a project.
+
+    A tenant of `lowwater serve` has no projects unless clients are told apart by them.
+    """
+    if source:
+        return (source,)
+    own = source_of(tenant or OWN_TENANT, project_at(project or Path.cwd()))
+    return (own, source_of(tenant)) if tenant and project is None else (own,)
+
+
+def _opened(store: Store, name: str) -> Session:
+    return open_kept(store, find_session(store, name))

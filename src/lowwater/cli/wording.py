@@ -1,0 +1,293 @@
+"""Times, amounts, sizes, models and findings in words, for tables and sentences."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import PurePath
+
+from msgspec import Struct, structs
+from rich.cells import cell_len, set_cell_size
+
+from lowwater.core.accounts.advice import dollars as dollars_advice
+from lowwater.core.events import TurnRecord
+from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Prices, Steps, Uncached, Units
+from lowwater.core.models.registry import Match
+from lowwater.errors import BadInput
+from lowwater.lab.audit.findings import AuditedSession, Cause
+from lowwater.settings.fitting import shown
+
+
+def written(value: object) -> str:
+    """Return `value` on one line: lists with commas, mappings as `key value`; nothing that is null inside them."""
+    match value:
+        case ():
+            return "none"
+        case tuple() | list():
+            return ", ".join(map(written, value))
+        case Struct():
+            fields = structs.asdict(value).items()
+            return ", ".join(f"{name} {written(inner)}" for name, inner in fields if inner is not None)
+        case int() if not isinstance(value, bool):
+            return f"{value:,}"
+        case _:
+            return shown(value)
+
+
+UNKNOWN = "unknown"
+
+_SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_SPAN = re.compile(r"\s*([0-9]{1,6})\s*([mhdw])\s*", re.IGNORECASE)
+_STEPS = ((60, 1, "s"), (3_600, 60, "min"), (2 * 86_400, 3_600, "h"), (60 * 86_400, 86_400, "days"))
+
+_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
+_CONTROLS |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
+_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+"""What a terminal would obey instead of showing it, and a visible character for each."""
+
+
+def printable(text: str) -> str:
+    """Return a text that somebody else wrote so that a terminal shows it and obeys nothing in it."""
+    return text.translate(_CONTROLS)
+
+
+def on_one_line(text: str, most: int) -> str:
+    """Return a text on one line of at most so many characters."""
+    flat = " ".join(printable(text[: 4 * most]).split())
+    return flat if len(flat) <= most and len(text) <= 4 * most else f"{flat[: max(0, most - 1)]}…"
+
+
+def fitted(text: str, columns: int) -> str:
+    """Return a text that takes exactly so many columns of a terminal, with dots where it was longer."""
+    if cell_len(text) <= columns:
+        return set_cell_size(text, columns)
+    return f"{set_cell_size(text, max(0, columns - 1))}…"
+
+
+def amount(nano: float | None) -> str:
+    """Return nano-dollars as dollars; what is not known is said to be."""
+    return UNKNOWN if nano is None else dollars_advice(nano)
+
+
+def figure(number: float | None, *, places: int = 1) -> str:
+    """Return a number with thousands, or a dash where there is nothing to count."""
+    return "–" if number is None else f"{number:,.{places}f}" if isinstance(number, float) else f"{number:,}"
+
+
+def share(part: float | None) -> str:
+    """Return a share in percent, or a dash."""
+    return "–" if part is None else f"{part:.0%}"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in one unit: 45 s, 12 min, 7 h, 9 days."""
+    seconds = max(0.0, seconds)
+    for below, size, unit in _STEPS:
+        if seconds < below:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds // _SECONDS['w'])} weeks"
+
+
+def ago(at: float, now: float) -> str:
+    """Return how long ago a moment was."""
+    return "just now" if now - at < 1 else f"{span(now - at)} ago"
+
+
+def moment(at: float) -> str:
+    """Return a moment in the user's own time zone, to the minute."""
+    return f"{_local(at):%Y-%m-%d %H:%M}"
+
+
+def day(at: float) -> str:
+    """Return the day of a moment in the user's own time zone."""
+    return f"{_local(at):%Y-%m-%d}"
+
+
+def read_since(text: str, now: float) -> float:
+    """Return the moment that `30d`, `12h` or `2026-11-01` names, or raise BadInput."""
+    found = _SPAN.fullmatch(text)
+    if found:
+        return now - int(found[1]) * _SECONDS[found[2].lower()]
+    try:
+        given = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadInput(
+            f"{on_one_line(text, 40)!r} is no time: write 30d, 12h, 2w, or a day such as 2026-11-01"
+        ) from None
+    return (given if given.tzinfo else given.astimezone()).timestamp()
+
+
+def _local(at: float) -> datetime:
+    return datetime.fromtimestamp(at, tz=UTC).astimezone()
+
+
+def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:
+    """Return whether the last call's prefix is warm or cold, as far as timestamps and published lifetimes tell."""
+    last = records[-1] if records else None
+    if last is None or isinstance(model.cache.matching, Uncached):
+        return ""
+    called = f"the last call was {ago(last.at, now)}"
+    if last.model != model.name:
+        return f"; cold: {called}, to {last.model}"
+    usage = last.usage
+    marked_only = isinstance(model.cache.matching, Marks) and model.cache.matching.unmarked == "uncached"
+    if marked_only and usage is not None and usage.prompt == usage.uncached:
+        return f"; cold: the last call, {ago(last.at, now)}, left nothing in it"
+    is_long = usage is not None and usage.cache_write_long > 0
+    lifetime = model.cache.ttl_long if is_long and model.cache.ttl_long else model.cache.ttl
+    if lifetime is None:
+        return f"; {called}, its lifetime is not published"
+    left = last.at + lifetime - now
+    return f"; warm for {span(left)} more" if left >= 0 else f"; cold: {called}, kept {span(lifetime)}"
+
+
+_UNIT = 1_000_000  # nano-dollars per 1,000 tokens in a dollar per million
+_UNITS_OF_TIME = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+def dollars(price: int | None) -> str:
+    """Return a price in dollars per million tokens, exactly; a dash for none."""
+    return "–" if price is None else format((Decimal(price) / _UNIT).normalize(), "f")
+
+
+def ratio(price: int, prices: Prices) -> str:
+    """Return a price as a multiple of the input price."""
+    return f"{price / prices.input:.4g}"
+
+
+def short(tokens: int | None) -> str:
+    """Return a number of tokens in at most five characters; a dash for none."""
+    if tokens is None:
+        return "–"
+    if tokens >= 999_500:
+        return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
+    return f"{tokens / 1_000:.0f}K" if tokens >= 1_000 else str(tokens)
+
+
+def duration(seconds: int) -> str:
+    """Return a lifetime as people write it: 5m, 1h, 24h."""
+    if seconds == 86_400:
+        return "24h"
+    return next(f"{seconds // size}{unit}" for size, unit in _UNITS_OF_TIME if seconds % size == 0)
+
+
+def lifetime(cache: CacheRules) -> str:
+    """Return how long a cached prefix lives."""
+    if cache.ttl is None:
+        return "lifetime not published"
+    return f"kept {duration(cache.ttl)}" + (f" or {duration(cache.ttl_long)}" if cache.ttl_long else "")
+
+
+def matching(cache: CacheRules) -> str:
+    """Return in a few words how a prefix is found."""
+    match cache.matching:
+        case Marks(max_marks=most, lookback_blocks=blocks, lookback_marks=marks, unmarked=unmarked):
+            back = f", each looks back {blocks} blocks" if blocks else ""
+            newest = f", the newest {marks} are looked at" if marks else ""
+            by_itself = {
+                "uncached": "",
+                "beside": ", one of them implicit",
+                "instead": "; automatic without marks",
+            }
+            return f"up to {most} marks{back}{newest}{by_itself[unmarked]}"
+        case Steps(tokens=None):
+            return "automatic, longest prefix"
+        case Steps(tokens=1):
+            return "automatic, longest prefix to the token"
+        case Steps(tokens=tokens):
+            return f"automatic, longest prefix in steps of {tokens} tokens"
+        case Units():
+            return "automatic, whole stored units"
+        case Uncached():
+            return "no prompt cache"
+
+
+def cache_sentence(cache: CacheRules) -> str:
+    """Return the cache rules as sentences."""
+    said = [f"{matching(cache)}; {lifetime(cache)}"]
+    if cache.refreshed_by_hit:
+        said[0] += ", a hit renews it"
+    if cache.min_cacheable:
+        said.append(f"a prefix below {cache.min_cacheable:,} tokens is not cached")
+    if cache.output_cached is not None:
+        said.append(
+            "answers are cached as they are generated"
+            if cache.output_cached
+            else "answers are written at the next call"
+        )
+    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in said)
+
+
+def cliff_sentence(cliff: Cliff) -> str:
+    """Return a cliff as a sentence."""
+    where = f"From {cliff.above:,} tokens on" if cliff.inclusive else f"Above {cliff.above:,} tokens"
+    return f"{where} the whole request is billed at {price_list(cliff.prices)}."
+
+
+def price_list(prices: Prices) -> str:
+    """Return the prices, named, in dollars per million tokens."""
+    long = f", long write {dollars(prices.cache_write_long)}" if prices.cache_write_long is not None else ""
+    return (
+        f"input {dollars(prices.input)}, cache read {dollars(prices.cache_read)},"
+        f" cache write {dollars(prices.cache_write)}{long}, output {dollars(prices.output)}"
+    )
+
+
+def ratio_list(prices: Prices) -> str:
+    """Return the prices as multiples of input, with the letters the economics use."""
+    long = f", {ratio(prices.cache_write_long, prices)} long" if prices.cache_write_long is not None else ""
+    return (
+        f"r {ratio(prices.cache_read, prices)} (read), w {ratio(prices.cache_write, prices)}{long} (write),"
+        f" ρ {ratio(prices.output, prices)} (output)"
+    )
+
+
+def how_matched(match: Match) -> str:
+    """Return how a name became a model, as a sentence."""
+    dropped = f"; {match.suffix!r} does not change the model" if match.suffix else ""
+    match match.how:
+        case "listed":
+            return f"Listed as {match.model.name}{dropped}."
+        case "resold":
+            return f"Listed as {match.model.name}, here through {match.model.provider}{dropped}."
+        case "priced":
+            return "Not listed by Lowwater, but by genai-prices."
+        case "family":
+            return f"Not listed; by its name one of the {match.model.family} family."
+        case "unknown":
+            return "Unknown: Lowwater works with the assumptions below."
+
+
+CAUSE_WORDS: dict[Cause, str] = {
+    "first": "first call of a session",
+    "compaction": "the client compacted",
+    "model_changed": "the model changed",
+    "expired": "the cache had expired",
+    "start_changed": "system, tools or first message changed",
+    "prefix_edited": "earlier messages were edited or dropped",
+    "uncached": "the session recorded no use of a cache",
+    "boundary": "ends of stored prefixes",
+    "evicted": "evicted, or unknown",
+}
+"""Each in at most 40 columns."""
+
+SPENDING_WORDS = {
+    "reads": "cache reads",
+    "writes": "cache writes",
+    "uncached": "plain input",
+    "output": "output",
+}
+
+
+def session_name(session: AuditedSession) -> str:
+    """Return how a session is told from others on one line: the folder it lies in and the start of its id."""
+    folder = PurePath(session.path).parent.name
+    name = on_one_line(session.id, 60)
+    short = name[:8] if len(name) > 24 else name
+    kind = f" ({session.relation})" if session.relation else ""
+    return f"{on_one_line(folder, 60)}/{short}{kind}" if folder else f"{short}{kind}"
+
+
+def from_the_end(text: str, columns: int) -> str:
+    """Return a text that takes at most so many characters: its end, which tells sessions of one folder apart."""
+    return text if len(text) <= columns else f"…{text[-(columns - 1) :]}"
