@@ -19,15 +19,13 @@ from pydantic_ai.messages import (
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message, Text, Thinking, ToolCall, ToolResult
 from lowwater.errors import BadInput
-from lowwater.integrations.langchain import reading as langchain_reading
-from lowwater.integrations.langchain import writing as langchain_writing
-from lowwater.integrations.openai_agents import reading as agents_reading
-from lowwater.integrations.openai_agents import writing as agents_writing
-from lowwater.integrations.pydantic_ai import reading as pydantic_reading
-from lowwater.integrations.pydantic_ai import writing as pydantic_writing
-from lowwater.integrations.shown import Sending, Shown
-from lowwater.integrations.turn import Preamble, begin
-from lowwater.integrations.units import Unit, wire_of
+from lowwater.integrations.framework import Preamble, Sending, Shown, Unit, begin, wire_of
+from lowwater.integrations.langchain import middleware as langchain_reading
+from lowwater.integrations.langchain import middleware as langchain_writing
+from lowwater.integrations.openai_agents import session as agents_reading
+from lowwater.integrations.openai_agents import session as agents_writing
+from lowwater.integrations.pydantic_ai import capability as pydantic_reading
+from lowwater.integrations.pydantic_ai import capability as pydantic_writing
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from tests.integrations.framework_conversations import AGENTS, LANGCHAIN, PYDANTIC

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from lowwater.core.reconcile import branch_of
-from lowwater.integrations.hermes.messages import (
+from lowwater.integrations.hermes.engine import (
+    Standings,
     key_of,
     keys_of,
     sent_for,
@@ -14,7 +15,6 @@ from lowwater.integrations.hermes.messages import (
     taken_from,
     with_users_joined,
 )
-from lowwater.integrations.hermes.standing import Standings
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 

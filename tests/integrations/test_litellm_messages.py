@@ -6,9 +6,8 @@ import pytest
 from pydantic import BaseModel
 
 from lowwater.errors import BadSetting
-from lowwater.integrations.litellm.answers import Listening, answer_of
-from lowwater.integrations.litellm.naming import name_of, told_id
-from lowwater.integrations.sessions import Newest
+from lowwater.integrations.framework import Newest
+from lowwater.integrations.litellm.hook import Listening, answer_of, name_of, told_id
 
 Json = dict[str, Any]
 FIRST: Json = {"role": "user", "content": "hello"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.formats.refusals import is_image_refusal
-from lowwater.integrations.turn import learns
+from lowwater.integrations.framework import learns
 from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 

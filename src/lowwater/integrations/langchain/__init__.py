@@ -1,6 +1,6 @@
 """Lowwater for LangChain and LangGraph: middleware for `langchain.agents.create_agent`."""
 
-from lowwater.integrations.missing import missing
+from lowwater.integrations.framework import missing
 
 try:
     from lowwater.integrations.langchain.middleware import LowwaterMiddleware

@@ -1,25 +1,334 @@
 """The middleware: the state keeps every message, the model is sent the view."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import (
+    Document,
+    Format,
+    Image,
+    Message,
+    ResultPart,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.core.recall.recalled import is_recall, openai_tools
-from lowwater.integrations.langchain.reading import answered, units_of
-from lowwater.integrations.langchain.writing import marked, messages_of
-from lowwater.integrations.sessions import Sessions
-from lowwater.integrations.shown import Sending
-from lowwater.integrations.turn import Preamble, abegin, begin, learns, system_of
-from lowwater.integrations.units import format_of
+from lowwater.errors import BadInput
+from lowwater.integrations.framework import (
+    Answered,
+    Mark,
+    Piece,
+    Preamble,
+    Sending,
+    Sessions,
+    Shown,
+    Unit,
+    abegin,
+    begin,
+    format_of,
+    learns,
+    picture_at,
+    system_of,
+    unit_of,
+)
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
+
+OUTSIDE = -1
+"""The position of reasoning that stands beside the content, in `additional_kwargs`."""
+
+CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
+"""The kinds of blocks that repeat a call of the message in its provider's form."""
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+
+
+def units_of(messages: Sequence[AnyMessage], format: Format) -> list[Unit[BaseMessage]]:
+    """Return a conversation as units."""
+    return [_unit(message, format) for message in messages]
+
+
+def answered(message: AIMessage, format: Format) -> Answered:
+    """Return an answer with its usage, as the ledger gets it."""
+    told = message.response_metadata
+    usage = message.usage_metadata
+    details: Mapping[str, Any] = {} if usage is None else dict(usage.get("input_token_details") or {})
+    return Answered(
+        message=_unit(message, format).message,
+        usage=None if usage is None else _usage(usage, details),
+        cache_told=any(name.endswith("cache_read") for name in details),
+        model=str(told.get("model_name") or told.get("model") or ""),
+        stop=str(told.get("finish_reason") or told.get("stop_reason") or ""),
+    )
+
+
+def _unit(message: BaseMessage, format: Format) -> Unit[BaseMessage]:
+    match message:
+        case AIMessage():
+            return unit_of(message, "assistant", _of_assistant(message), format)
+        case ToolMessage():
+            result = ToolResult(
+                call_id=message.tool_call_id,
+                parts=tuple(_part(block) for block in blocks_of(message)),
+                is_error=message.status == "error",
+            )
+            return unit_of(message, "tool", [Piece(part=result)], format)
+        case HumanMessage():
+            return unit_of(message, "user", _pieces(message), format)
+        case SystemMessage():
+            return unit_of(message, "system", _pieces(message), format)
+        case ChatMessage(role=role) if role in _ROLES:
+            return unit_of(message, _ROLES[role], _pieces(message), format)
+    raise BadInput(
+        f"a {type(message).__name__} is no message that a model is sent: leave it out of the state"
+    )
+
+
+def blocks_of(message: BaseMessage) -> list[Any]:
+    """Return the content of a message as blocks; a text is one."""
+    content = message.content
+    return [content] if isinstance(content, str) else list(content)
+
+
+def _pieces(message: BaseMessage) -> Iterator[Piece]:
+    for at, block in enumerate(blocks_of(message)):
+        yield Piece(part=_part(block), at=(at,))
+
+
+def _of_assistant(message: AIMessage) -> Iterator[Piece]:
+    beside = message.additional_kwargs.get("reasoning_content")
+    if isinstance(beside, str) and beside:
+        yield Piece(part=Thinking(text=beside), at=(OUTSIDE,))
+    for at, block in enumerate(blocks_of(message)):
+        kind = block.get("type") if isinstance(block, dict) else ""
+        if kind in CALLS:
+            continue
+        thought = _thought(block, str(kind)) if kind else None
+        yield Piece(part=_part(block) if thought is None else thought, at=(at,))
+    for call in message.tool_calls:
+        arguments = json.dumps(call["args"])
+        yield Piece(part=ToolCall(id=call["id"] or "", name=call["name"], arguments=arguments))
+    for broken in message.invalid_tool_calls:
+        said = ToolCall(id=broken["id"] or "", name=broken["name"] or "", arguments=broken["args"] or "")
+        yield Piece(part=said)
+
+
+def _thought(block: Mapping[str, Any], kind: str) -> Thinking | None:
+    """Return a block of thinking, in a provider's form or in LangChain's own."""
+    match kind:
+        case "thinking":
+            return Thinking(text=str(block.get("thinking", "")), signature=str(block.get("signature") or ""))
+        case "redacted_thinking":
+            return Thinking(text="", signature=str(block.get("data", "")), redacted=True)
+        case "reasoning" | "reasoning_content":
+            extras = block.get("extras") or {}
+            said = block.get("reasoning") or block.get("summary") or block.get("reasoning_content") or ""
+            text = said if isinstance(said, str) else json.dumps(said)
+            return Thinking(text=text, signature=str(extras.get("signature") or ""))
+    return None
+
+
+def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever a provider's package puts there
+    """Return a block that is no thinking and no call; one of another kind counts as its JSON."""
+    match block:
+        case str():
+            return Text(text=block)
+        case {"type": "text", "text": str(text)}:
+            return Text(text=text)
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
+            return picture_at(url)
+        case {"type": "image", "base64": str(data)} | {"type": "image", "source": {"data": str(data)}}:
+            return Image(source="base64", data=data, media_type=_media_type(block))
+        case {"type": "image", "url": str(url)} | {"type": "image", "source": {"url": str(url)}}:
+            return picture_at(url)
+        case {"type": "file", "base64": str(data)} | {"type": "document", "source": {"data": str(data)}}:
+            return Document(source="base64", data=data, media_type=_media_type(block))
+        case _:
+            return Text(text=json.dumps(block, sort_keys=True, default=str))
+
+
+def _media_type(block: Mapping[Any, Any]) -> str:
+    source = block.get("source")
+    told = source.get("media_type") if isinstance(source, dict) else block.get("mime_type")
+    return str(told or "image/png")
+
+
+def _usage(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Usage:
+    """Return LangChain's figures, whose input counts what was read and written too, taken apart."""
+    tokens = {name: value or 0 for name, value in details.items()}
+    read = next((value for name, value in tokens.items() if name.endswith("cache_read")), 0)
+    long = tokens.get("ephemeral_1h_input_tokens", 0)
+    written = next((value for name, value in tokens.items() if name.endswith("cache_creation")), 0)
+    written += tokens.get("ephemeral_5m_input_tokens", 0)
+    return Usage(
+        uncached=max(0, usage["input_tokens"] - read - written - long),
+        cache_read=read,
+        cache_write=written,
+        cache_write_long=long,
+        output=usage["output_tokens"],
+    )
+
+
+Content = list[str | dict[str, Any]]
+
+
+def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
+    """Return the messages to send, with the cache marks of the request if `marks`."""
+    view: list[Any] = []
+    for at, shown in enumerate(sent.view):
+        written = _written(shown)
+        if sent.is_folded(at) and view and isinstance(view[-1], HumanMessage):
+            written[0] = _joined(view.pop(), written[0], keep=shown.source is not None)
+        if marks and shown.mark:
+            written[-1] = marked(written[-1], shown.mark)
+        view.extend(written)
+    return view
+
+
+def _joined(before: BaseMessage, message: BaseMessage, *, keep: bool) -> BaseMessage:
+    """Return two messages of the user as one; the second is the one to `keep`, with what it holds beside its content."""
+    content: Content = [*blocks_of(before), *blocks_of(message)]
+    blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    return (message if keep else before).model_copy(update={"content": blocks})
+
+
+def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
+    """Return the message with a cache mark on its last block that may carry one; the message itself stays as it is."""
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks_of(message)
+    ]
+    for at in range(len(blocks) - 1, -1, -1):
+        block = blocks[at]
+        if (
+            block.get("type") in {"text", "image", "image_url", "file", "document"}
+            and block.get("text") != ""
+        ):
+            blocks[at] = {**block, **mark}
+            return message.model_copy(update={"content": blocks})
+    return message
+
+
+def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
+    if shown.source is None:
+        return _new(shown.message)
+    message = _changed(shown.source, shown.changes) if shown.changes else shown.source
+    return [_called(message, shown.calls) if shown.calls and isinstance(message, AIMessage) else message]
+
+
+def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMessage:
+    """Return the message with other text in some places; everything else of it stays."""
+    said = changes.get(OUTSIDE)
+    content: Content = [] if said is None else [{"type": "text", "text": said}]
+    for at, block in enumerate(blocks_of(message)):
+        text = changes.get(at)
+        if text is not None:
+            content.append({"type": "text", "text": text})
+        elif at not in changes and block != "":
+            content.append(block)
+    beside = dict(message.additional_kwargs)
+    if OUTSIDE in changes:
+        beside.pop("reasoning_content", None)
+    return message.model_copy(update={"content": _plain(content, message), "additional_kwargs": beside})
+
+
+def _called(message: AIMessage, calls: Mapping[str, str]) -> AIMessage:
+    """Return the message with other arguments wherever it holds those of a call."""
+    update: dict[str, Any] = {
+        "tool_calls": [
+            {**call, "args": json.loads(calls[call["id"]])} if call["id"] and call["id"] in calls else call
+            for call in message.tool_calls
+        ],
+        "invalid_tool_calls": [
+            {**call, "args": calls[call["id"]]} if call["id"] and call["id"] in calls else call
+            for call in message.invalid_tool_calls
+        ],
+    }
+    if not isinstance(message.content, str):
+        update["content"] = [_called_block(block, calls) for block in message.content]
+    raw = message.additional_kwargs.get("tool_calls")
+    if isinstance(raw, list):
+        told = [_called_raw(call, calls) for call in raw]
+        update["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": told}
+    return message.model_copy(update=update)
+
+
+def _called_block(block: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever a provider's package puts there
+    """Return a block of the content with the arguments of its call, in the form of its kind."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    arguments = calls.get(block.get("call_id") or block.get("id") or "") if kind in CALLS else None
+    if arguments is None:
+        return block
+    match kind:
+        case "tool_use":
+            streamed = {key: value for key, value in block.items() if key != "partial_json"}
+            return {**streamed, "input": json.loads(arguments)}
+        case "tool_call":
+            return {**block, "args": json.loads(arguments)}
+        case "function_call":
+            return {**block, "arguments": arguments}
+    return {**block, "args": arguments}
+
+
+def _called_raw(call: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - the provider's own
+    """Return a call as OpenAI's package keeps it beside the content, with its arguments."""
+    match call:
+        case {"id": str(id), "function": dict(function)} if id in calls:
+            return {**call, "function": {**function, "arguments": calls[id]}}
+    return call
+
+
+def _plain(content: Content, message: BaseMessage) -> str | Content:
+    """Return a single text as words, if that is what the message held or can hold."""
+    match content:
+        case [str(text)] | [{"type": "text", "text": str(text)}] if not isinstance(message, AIMessage):
+            return text
+        case []:
+            return ""
+        case _:
+            return content
+
+
+def _new(message: Message) -> list[BaseMessage]:
+    """Return messages for what Lowwater wrote: a summary, a result that nobody recorded."""
+    answers: Sequence[BaseMessage] = [
+        ToolMessage(
+            content=result.text,
+            tool_call_id=result.call_id,
+            status="error" if result.is_error else "success",
+        )
+        for result in message.results
+    ]
+    if answers:
+        said = [HumanMessage(message.text)] if message.text else []
+        return [*answers, *said]
+    kinds: dict[str, type[BaseMessage]] = {"assistant": AIMessage, "system": SystemMessage}
+    return [kinds.get(message.role, HumanMessage)(content=message.text)]
+
 
 Request = ModelRequest[Any]
 Response = ModelResponse[Any]

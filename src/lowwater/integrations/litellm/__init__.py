@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lowwater.integrations.missing import missing
+from lowwater.integrations.framework import missing
 
 if TYPE_CHECKING:
     from lowwater.integrations.litellm.hook import LowwaterHook

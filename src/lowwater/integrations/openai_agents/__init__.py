@@ -1,6 +1,6 @@
 """Lowwater for the OpenAI Agents SDK: a session whose runs send the model a view that fits."""
 
-from lowwater.integrations.missing import missing
+from lowwater.integrations.framework import missing
 
 try:
     from lowwater.integrations.openai_agents.session import LowwaterSession

@@ -1,26 +1,335 @@
 """The session: its history keeps every item, the model is sent the view."""
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
-from agents import Agent, FunctionTool, RunConfig, RunHooks, SQLiteSession
+from agents import (
+    Agent,
+    FunctionTool,
+    ModelResponse,
+    RunConfig,
+    RunContextWrapper,
+    RunHooks,
+    SQLiteSession,
+    Tool,
+)
+from agents.items import TResponseInputItem
 from agents.memory import Session as History
 from agents.memory import SessionSettings
 from agents.run_config import CallModelData, ModelInputData, RunOptions
 from agents.tool_context import ToolContext
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import (
+    Document,
+    Format,
+    Message,
+    ResultPart,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.core.recall.recalled import openai_tools
-from lowwater.integrations.openai_agents.hooks import Recording
-from lowwater.integrations.openai_agents.reading import Item, answered, units_of
-from lowwater.integrations.openai_agents.writing import items_of
-from lowwater.integrations.sessions import Sessions
-from lowwater.integrations.turn import Preamble, abegin, system_of
-from lowwater.integrations.units import format_of
+from lowwater.integrations.framework import (
+    Answered,
+    Piece,
+    Preamble,
+    Sending,
+    Sessions,
+    Shown,
+    Unit,
+    abegin,
+    format_of,
+    picture_at,
+    system_of,
+    unit_of,
+)
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
+
+Item: TypeAlias = Any
+"""A dict that the SDK types as a union of some forty."""
+Source: TypeAlias = tuple[Item, ...]
+
+APART = 1_000
+"""The position of a part: that of its item in the unit times this, and of its block within the item."""
+
+_ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
+
+
+def units_of(items: Iterable[Item], format: Format) -> list[Unit[Source]]:
+    """Return a conversation as units."""
+    units: list[Unit[Source]] = []
+    said: list[Item] = []
+    for item in items:
+        role = _role(item)
+        if role == "assistant":
+            said.append(item)
+            continue
+        if said:
+            units.append(_said(said, format))
+            said = []
+        units.append(_heard(item, role, format))
+    return [*units, _said(said, format)] if said else units
+
+
+def answered(response: ModelResponse, format: Format) -> Answered:
+    """Return an answer with its usage, as the ledger gets it."""
+    usage = response.usage
+    read = usage.input_tokens_details.cached_tokens or 0
+    written = getattr(usage.input_tokens_details, "cache_write_tokens", 0) or 0
+    figures = Usage(
+        uncached=max(0, usage.input_tokens - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=usage.output_tokens,
+    )
+    message = _said(response.to_input_items(), format).message
+    return Answered(message=message, usage=figures if usage.input_tokens else None)
+
+
+def blocks_of(item: Item) -> list[Any]:
+    """Return what an item says as blocks; a text is one."""
+    content = item.get("output") if item.get("type") == "function_call_output" else item.get("content")
+    if content is None:
+        return []
+    return list(content) if isinstance(content, list) else [content]
+
+
+def _role(item: Item) -> str:
+    """Return who speaks: what the SDK holds without a role are calls of the model, and outputs of its tools."""
+    kind = str(item.get("type") or "message")
+    if kind == "message":
+        return str(item.get("role", "user"))
+    return "tool" if kind.endswith("_output") else "assistant"
+
+
+def _heard(item: Item, role: str, format: Format) -> Unit[Source]:
+    if role == "tool" and item.get("call_id"):
+        parts = tuple(_part(block) for block in blocks_of(item)) or (_part(item),)
+        result = ToolResult(call_id=item["call_id"], parts=parts)
+        return unit_of((item,), "tool", [Piece(part=result)], format)
+    pieces = [Piece(part=_part(block), at=(at,)) for at, block in enumerate(blocks_of(item))]
+    return unit_of((item,), _ROLES.get(role, "user"), pieces, format)
+
+
+def _said(items: Sequence[Item], format: Format) -> Unit[Source]:
+    pieces = [piece for at, item in enumerate(items) for piece in _pieces(item, at * APART)]
+    return unit_of(tuple(items), "assistant", pieces, format)
+
+
+def _pieces(item: Item, at: int) -> Iterator[Piece]:
+    match item.get("type"):
+        case "reasoning":
+            yield Piece(part=Thinking(text=_thought(item)), at=(at,))
+        case "function_call":
+            call = ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
+            yield Piece(part=call, at=(at,))
+        case "message" | None:
+            for within, block in enumerate(blocks_of(item)):
+                yield Piece(part=_part(block), at=(at + within,))
+        case kind if str(kind).endswith("_call") and item.get("call_id"):
+            arguments = json.dumps(item, sort_keys=True, default=str)
+            yield Piece(part=ToolCall(id=item["call_id"], name=str(kind), arguments=arguments), at=(at,))
+        case _:
+            yield Piece(part=_part(item), at=(at,))
+
+
+def _thought(item: Mapping[str, Any]) -> str:
+    """Return what can be read of the reasoning; what is encrypted has no size that anybody knows."""
+    blocks = [*(item.get("summary") or ()), *(item.get("content") or ())]
+    return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
+
+
+def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever the API knows
+    match block:
+        case str():
+            return Text(text=block)
+        case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
+            return Text(text=text)
+        case {"type": "refusal", "refusal": str(text)}:
+            return Text(text=text)
+        case {"type": "input_image", "image_url": str(url)}:
+            return picture_at(url)
+        case {"type": "input_file", "file_data": str(data)}:
+            told = picture_at(data)
+            return Document(source="base64", data=told.data, media_type=told.media_type or "application/pdf")
+        case _:
+            return Text(text=json.dumps(block, sort_keys=True, default=str))
+
+
+_NAMES = ("type", "id", "call_id", "name", "status")
+"""What the API tells a call by."""
+
+
+def items_of(sent: Sending[Source]) -> list[Item]:
+    """Return the items to send."""
+    items: list[Item] = []
+    for at, shown in enumerate(sent.view):
+        written = _written(shown)
+        if sent.is_folded(at) and items and written:
+            written[0] = _joined(items.pop(), written[0])
+        items.extend(written)
+    return items
+
+
+def _joined(before: Item, item: Item) -> Item:
+    """Return two items in which the user speaks as one."""
+    content = [
+        {"type": "input_text", "text": block} if isinstance(block, str) else block
+        for each in (before, item)
+        for block in _blocks(each)
+    ]
+    return {**before, **item, "content": content}
+
+
+def _blocks(item: Item) -> list[object]:
+    content = item.get("content")
+    return list(content) if isinstance(content, list) else [content]
+
+
+def _written(shown: Shown[Source]) -> list[Item]:
+    if shown.source is None:
+        return _new(shown.message)
+    if not shown.is_changed:
+        return list(shown.source)
+    if str(shown.source[0].get("type")).endswith("_output"):
+        return [_with_output(shown.source[0], shown.changes)]
+    return _changed([_called(item, shown.calls) for item in shown.source], shown.changes)
+
+
+def _called(item: Item, calls: Mapping[str, str]) -> Item:
+    """Return a call with other arguments; one of another kind than a function's was read as its own JSON."""
+    arguments = calls.get(str(item.get("call_id") or ""))
+    if arguments is None:
+        return item
+    if item["type"] == "function_call":
+        return {**item, "arguments": arguments}
+    return {**json.loads(arguments), **{key: item[key] for key in _NAMES if key in item}}
+
+
+def _with_output(item: Item, changes: Mapping[int, str | None]) -> Item:
+    """Return what a tool put out, changed; an output of another kind than a function's was read whole, and only words give way."""
+    if item["type"] == "function_call_output":
+        return {**item, "output": _output(item, changes)}
+    text = changes.get(0)
+    return {**item, "output": text} if text is not None and isinstance(item.get("output"), str) else item
+
+
+def _output(item: Item, changes: Mapping[int, str | None]) -> object:
+    """Return what a tool put out with other text in some places; a single text stays one."""
+    blocks = []
+    for at, block in enumerate(blocks_of(item)):
+        text = changes.get(at)
+        if text is not None:
+            blocks.append({"type": "input_text", "text": text})
+        elif at not in changes:
+            blocks.append({"type": "input_text", "text": block} if isinstance(block, str) else block)
+    match blocks:
+        case [{"type": "input_text", "text": str(text)}]:
+            return text
+        case _:
+            return blocks
+
+
+def _changed(items: Sequence[Item], changes: Mapping[int, str | None]) -> list[Item]:
+    """Return items without what was dropped.
+
+    What is left of an answer whose reasoning went loses its ids: by them the API would miss the reasoning.
+    """
+    left: list[Item] = []
+    dropped = False
+    for at, item in enumerate(items):
+        here = {place % APART: text for place, text in changes.items() if place // APART == at}
+        if not here:
+            left.append(item)
+        elif item.get("type") == "reasoning":
+            dropped = True
+        elif item.get("type", "message") == "message":
+            left.append({**item, "content": _content(item, here)})
+        else:
+            # What the provider's own tools did was read as its JSON; cut, it is that no more.
+            left.append({"role": "assistant", "content": here.get(0) or ""})
+    return [{key: value for key, value in item.items() if key != "id"} for item in left] if dropped else left
+
+
+def _content(item: Item, changes: Mapping[int, str | None]) -> list[Item]:
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    content: list[Item] = []
+    for at, block in enumerate(blocks_of(item)):
+        text = changes.get(at)
+        if text is not None:
+            content.append({"type": kind, "text": text})
+        elif at not in changes:
+            content.append({"type": kind, "text": block} if isinstance(block, str) else block)
+    return content
+
+
+def _new(message: Message) -> list[Item]:
+    """Return items for what Lowwater wrote: a summary, an output that nobody recorded."""
+    outputs = [
+        {"type": "function_call_output", "call_id": result.call_id, "output": result.text}
+        for result in message.results
+    ]
+    if outputs and not message.text:
+        return outputs
+    role = message.role if message.role in {"assistant", "system"} else "user"
+    return [*outputs, {"role": role, "content": message.text}]
+
+
+Context = RunContextWrapper[Any]
+
+
+class Recording(RunHooks[Any]):
+    """Hands every answer to `record`, and everything to `theirs`."""
+
+    def __init__(
+        self, record: Callable[[ModelResponse], Awaitable[None]], theirs: RunHooks[Any] | None
+    ) -> None:
+        self._record = record
+        self._theirs: RunHooks[Any] = theirs or RunHooks()
+
+    async def on_llm_start(
+        self,
+        context: Context,
+        agent: Agent[Any],
+        system_prompt: str | None,
+        input_items: list[TResponseInputItem],
+    ) -> None:
+        """Pass it on."""
+        await self._theirs.on_llm_start(context, agent, system_prompt, input_items)
+
+    async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
+        """Record the answer, and pass it on."""
+        await self._record(response)
+        await self._theirs.on_llm_end(context, agent, response)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:  # noqa: ANN401 - as in the SDK
+        """Pass it on."""
+        await self._theirs.on_agent_start(context, agent)
+
+    async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:  # noqa: ANN401 - likewise
+        """Pass it on."""
+        await self._theirs.on_agent_end(context, agent, output)
+
+    async def on_handoff(self, context: Context, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
+        """Pass it on."""
+        await self._theirs.on_handoff(context, from_agent, to_agent)
+
+    async def on_tool_start(self, context: Context, agent: Agent[Any], tool: Tool) -> None:
+        """Pass it on."""
+        await self._theirs.on_tool_start(context, agent, tool)
+
+    async def on_tool_end(self, context: Context, agent: Agent[Any], tool: Tool, result: object) -> None:
+        """Pass it on."""
+        await self._theirs.on_tool_end(context, agent, tool, result)
 
 
 class LowwaterSession:

@@ -1,6 +1,6 @@
 """Lowwater for pydantic-ai: a capability for its agents."""
 
-from lowwater.integrations.missing import missing
+from lowwater.integrations.framework import missing
 
 try:
     from lowwater.integrations.pydantic_ai.capability import LowwaterCapability

@@ -1,24 +1,340 @@
 """The capability: the history keeps every message, the model is sent the view."""
 
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_ai import FunctionToolset, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import RetryModelRequest
-from pydantic_ai.messages import ModelRequest, ModelResponse
+from pydantic_ai.messages import (
+    BinaryContent,
+    CachePoint,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    SystemPromptPart,
+    TextContent,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.usage import RequestUsage
 
+from lowwater.core.api_calls import Usage
+from lowwater.core.messages import (
+    AnyPart,
+    Document,
+    Format,
+    Image,
+    Message,
+    ResultPart,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from lowwater.core.recall.recalled import openai_tools
-from lowwater.integrations.pydantic_ai.reading import answered, units_of
-from lowwater.integrations.pydantic_ai.writing import messages_of
-from lowwater.integrations.sessions import Sessions
-from lowwater.integrations.turn import Preamble, abegin, learns
-from lowwater.integrations.units import format_of
+from lowwater.integrations.framework import (
+    Answered,
+    Piece,
+    Preamble,
+    Sending,
+    Sessions,
+    Shown,
+    Unit,
+    abegin,
+    format_of,
+    learns,
+    picture_at,
+    unit_of,
+)
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
+
+_SPOKEN = frozenset({"system-prompt", "user-prompt", "retry-prompt", "retry-feedback"})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """A response, or one part of a request."""
+
+    message: ModelMessage
+    at: int = -1
+    """Which part of the request; -1 for a response."""
+
+
+def units_of(messages: Sequence[ModelMessage], format: Format) -> list[Unit[Source]]:
+    """Return a conversation as units; parts that no model sees (deltas of tools and settings) are none."""
+    return [unit for message in messages for unit in _units(message, format)]
+
+
+def answered(response: ModelResponse, format: Format) -> Answered:
+    """Return an answer with its usage, as the ledger gets it."""
+    return Answered(
+        message=_answer(response, format).message,
+        usage=_usage(response.usage) if response.usage.input_tokens else None,
+        model=response.model_name or "",
+        stop=response.finish_reason or "",
+    )
+
+
+def is_seen(part: ModelRequestPart) -> bool:
+    """Return whether a part of a request is said to the model."""
+    return _is_result(part) or part.part_kind in _SPOKEN
+
+
+def items_of(part: Any) -> list[Any]:  # noqa: ANN401 - the parts of a request have no common base
+    """Return what a part of a request holds, one by one: texts, pictures, files."""
+    if isinstance(part, ToolReturnPart):
+        return list(part.content_items(mode="str", wrap_if_error=False))
+    content = part.content
+    if isinstance(content, str):
+        return [content]
+    return list(content) if isinstance(part, UserPromptPart) else [_told(content)]
+
+
+def _units(message: ModelMessage, format: Format) -> Iterator[Unit[Source]]:
+    if isinstance(message, ModelResponse):
+        yield _answer(message, format)
+        return
+    for at, part in enumerate(message.parts):
+        source = Source(message=message, at=at)
+        if _is_result(part):
+            yield unit_of(source, "tool", [Piece(part=_result(part))], format)
+        elif is_seen(part):
+            pieces = [
+                Piece(part=_part(item), at=(within,))
+                for within, item in enumerate(items_of(part))
+                if not isinstance(item, CachePoint)
+            ]
+            yield unit_of(source, "system" if isinstance(part, SystemPromptPart) else "user", pieces, format)
+
+
+def _answer(response: ModelResponse, format: Format) -> Unit[Source]:
+    pieces = [Piece(part=_said(part), at=(at,)) for at, part in enumerate(response.parts)]
+    return unit_of(Source(message=response), "assistant", pieces, format)
+
+
+def _is_result(part: Any) -> bool:  # noqa: ANN401 - likewise
+    """Return whether a part answers a call; one that asks to try again may do that too."""
+    return isinstance(part, ToolReturnPart) or (
+        part.part_kind == "retry-prompt" and part.tool_name is not None
+    )
+
+
+def _result(part: Any) -> ToolResult:  # noqa: ANN401 - likewise
+    failed = getattr(part, "outcome", "retried") in {"failed", "retried"}
+    return ToolResult(
+        call_id=part.tool_call_id, parts=tuple(_part(item) for item in items_of(part)), is_error=failed
+    )
+
+
+def _said(part: Any) -> AnyPart:  # noqa: ANN401 - the parts of a response have no common base
+    match part:
+        case TextPart():
+            return Text(text=part.content)
+        case ThinkingPart():
+            redacted = part.id == "redacted_thinking"
+            return Thinking(text=part.content, signature=part.signature or "", redacted=redacted)
+        case ToolCallPart():
+            return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_json_str())
+        case _:
+            return Text(text=_told(part))
+
+
+def _part(item: Any) -> ResultPart:  # noqa: ANN401 - whatever may stand in a prompt
+    match item:
+        case str():
+            return Text(text=item)
+        case TextContent():
+            return Text(text=item.content)
+        case ImageUrl():
+            return picture_at(item.url)
+        case BinaryContent() if item.is_image:
+            return Image(source="base64", data=item.base64, media_type=item.media_type)
+        case BinaryContent():
+            return Document(source="base64", data=item.base64, media_type=item.media_type)
+        case _:
+            return Text(text=_told(item))
+
+
+def _told(value: object) -> str:
+    """Return anything else as it is written down."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=repr)
+
+
+def _usage(usage: RequestUsage) -> Usage:
+    """Return the figures taken apart: the input counts what was read from the cache and written to it too."""
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    return Usage(
+        uncached=max(0, usage.input_tokens - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=usage.output_tokens,
+    )
+
+
+def riders_of(message: ModelRequest) -> list[ModelRequestPart]:
+    """Return the parts of a request that no model sees, and that have to come along all the same."""
+    return [part for part in message.parts if not is_seen(part)]
+
+
+_NOBODY = "unknown"
+"""The name of a tool whose call nobody recorded."""
+
+
+def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks: bool) -> list[ModelMessage]:
+    """Return the messages to send; parts of one request that are still together stay in one.
+
+    With `marks` a cache point stands behind each message that the request marks, and is not one of the model's.
+    """
+    view: list[ModelMessage] = []
+    asked: list[ModelRequestPart] = _carried(sent, history)
+    owner: ModelRequest | None = None
+    names = _names(history)
+    for shown in sent.view:
+        message = shown.source.message if shown.source is not None else None
+        if isinstance(message, ModelResponse) or (message is None and shown.message.role == "assistant"):
+            view.extend(_request(owner, asked))
+            owner = None
+            view.append(_response(shown))
+            asked = _points(shown) if marks else []
+            continue
+        if message is not owner and message is not None:
+            if owner is not None:
+                view.extend(_request(owner, asked))
+                asked = []
+            owner = message
+        asked.extend(_parts(shown, names))
+        if marks:
+            asked.extend(_points(shown))
+    view.extend(_request(owner, asked))
+    return view
+
+
+def _points(shown: Shown[Source]) -> list[ModelRequestPart]:
+    """Return a cache point for what stands right before it, if the request marks that."""
+    if not shown.mark:
+        return []
+    told = shown.mark.get("cache_control") or {}
+    return [UserPromptPart([CachePoint(ttl="1h" if told.get("ttl") == "1h" else "5m")])]
+
+
+def _request(owner: ModelRequest | None, parts: list[ModelRequestPart]) -> list[ModelMessage]:
+    """Return a request with these parts: the one that they came in, if they are all of it as they were."""
+    if owner is None:
+        return [ModelRequest(parts=parts)] if parts else []
+    seen = [part for part in owner.parts if is_seen(part)]
+    if len(parts) == len(seen) and all(one is other for one, other in zip(parts, seen, strict=True)):
+        return [owner]
+    return [replace(owner, parts=[*parts, *riders_of(owner)])]
+
+
+def _carried(sent: Sending[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
+    """Return what no model sees of requests that are in the view no more: tools and settings that changed there."""
+    kept = {id(shown.source.message) for shown in sent.view if shown.source is not None}
+    gone = [message for message in history if isinstance(message, ModelRequest) and id(message) not in kept]
+    return [part for message in gone for part in riders_of(message)]
+
+
+def _parts(shown: Shown[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
+    source = shown.source
+    if source is None or not isinstance(source.message, ModelRequest):
+        return _new(shown.message, names)
+    part = source.message.parts[source.at]
+    return [_changed(part, shown.changes) if shown.changes else part]
+
+
+def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart:  # noqa: ANN401 - no common base
+    """Return the part with other text in some places."""
+    content: list[Any] = []
+    for at, item in enumerate(items_of(part)):
+        text = changes.get(at)
+        if text is not None:
+            content.append(text)
+        elif at not in changes:
+            content.append(item)
+    alone = content[0] if len(content) == 1 and isinstance(content[0], str) else content
+    if isinstance(part, UserPromptPart):
+        return replace(part, content=alone)
+    if isinstance(part, SystemPromptPart):
+        return replace(part, content="\n".join(map(str, content)))
+    return ToolReturnPart(
+        tool_name=part.tool_name or _NOBODY,
+        content=alone,
+        tool_call_id=part.tool_call_id,
+        timestamp=part.timestamp,
+        outcome=getattr(part, "outcome", "retried"),
+    )
+
+
+def _response(shown: Shown[Source]) -> ModelResponse:
+    source = shown.source.message if shown.source is not None else None
+    if not isinstance(source, ModelResponse):
+        return ModelResponse(parts=[TextPart(shown.message.text)])
+    if not shown.is_changed:
+        return source
+    parts: list[Any] = []
+    for at, part in enumerate(source.parts):
+        text = shown.changes.get(at)
+        if text is not None:
+            parts.append(TextPart(text))
+        elif at not in shown.changes:
+            parts.append(_called(part, shown.calls))
+    dropped = [part for at, part in enumerate(source.parts) if at in shown.changes]
+    if any(isinstance(part, ThinkingPart) and part.id for part in dropped):
+        parts = [_without_id(part) for part in parts]
+    return replace(source, parts=parts)
+
+
+def _called(part: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - no common base
+    """Return a call with other arguments, in text or in objects as it had them; everything else as it is."""
+    if not isinstance(part, ToolCallPart) or part.tool_call_id not in calls:
+        return part
+    arguments = calls[part.tool_call_id]
+    return replace(part, args=arguments if isinstance(part.args, str) else json.loads(arguments))
+
+
+def _without_id(part: Any) -> Any:  # noqa: ANN401 - no common base
+    """By the ids of what is left OpenAI would miss the reasoning that went."""
+    return replace(part, id=None) if isinstance(part, TextPart | ToolCallPart) else part
+
+
+def _new(message: Message, names: Mapping[str, str]) -> list[ModelRequestPart]:
+    """Return parts for what Lowwater wrote: a summary, a result that nobody recorded."""
+    results: list[ModelRequestPart] = [
+        ToolReturnPart(
+            tool_name=names.get(result.call_id, _NOBODY),
+            content=result.text,
+            tool_call_id=result.call_id,
+            outcome="failed" if result.is_error else "success",
+        )
+        for result in message.results
+    ]
+    if results and not message.text:
+        return results
+    kind = SystemPromptPart if message.role == "system" else UserPromptPart
+    return [*results, kind(message.text)]
+
+
+def _names(history: Sequence[ModelMessage]) -> dict[str, str]:
+    return {
+        part.tool_call_id: part.tool_name
+        for message in history
+        if isinstance(message, ModelResponse)
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    }
+
 
 Context = RunContext[Any]
 
