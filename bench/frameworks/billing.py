@@ -16,13 +16,11 @@ from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthrop
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat
 from lowwater.testing.provider import Fail, Hang, Say, Seen
 from lowwater.testing.provider.answers import Spoken
-from lowwater.testing.provider.anthropic.dialect import MessagesDialect
+from lowwater.testing.provider.anthropic import MessagesDialect
 from lowwater.testing.provider.caches import Machines
-from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.openai.dialect import ChatDialect
-from lowwater.testing.provider.prompt import Count
-from lowwater.testing.provider.responses_api.dialect import ResponsesDialect
-from lowwater.testing.provider.rule import Incoming, Json
+from lowwater.testing.provider.openai import ChatDialect
+from lowwater.testing.provider.prompt import Count, Ids, Incoming, Json
+from lowwater.testing.provider.responses_api import ResponsesDialect
 
 _COMPACT = "/v1/responses/compact"
 _MARKS = ("cache_control", "prompt_cache_breakpoint")

@@ -19,9 +19,9 @@ from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen
+from lowwater.testing.provider import anthropic as messages_body
+from lowwater.testing.provider import openai as chat_body
 from lowwater.testing.provider.answers import Answer
-from lowwater.testing.provider.anthropic import body as messages_body
-from lowwater.testing.provider.openai import body as chat_body
 from lowwater.testing.provider.prompt import Piece, quarter, tokens
 from tests.generated import GeneratedSession
 

@@ -17,10 +17,8 @@ from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider.answers import Spoken
-from lowwater.testing.provider.anthropic.dialect import MessagesDialect
-from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.prompt import quarter
-from lowwater.testing.provider.rule import Incoming, first_refusal
+from lowwater.testing.provider.anthropic import MessagesDialect
+from lowwater.testing.provider.prompt import Ids, Incoming, first_refusal, quarter
 
 
 class Conversation(NamedTuple):

@@ -12,7 +12,7 @@ from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Provider, Seen
-from lowwater.testing.provider.anthropic.body import pieces
+from lowwater.testing.provider.anthropic import pieces
 from lowwater.testing.provider.prefix_cache import MarkedCache
 from lowwater.testing.provider.prompt import quarter
 from tests.generated import generate_session

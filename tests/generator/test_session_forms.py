@@ -10,10 +10,10 @@ from lowwater.core.formats.detect import detect
 from lowwater.core.formats.files import decode_conversation, encode_conversation
 from lowwater.core.groups import unpaired
 from lowwater.core.messages import Format
-from lowwater.testing.provider.anthropic.rules import rules as anthropic_rules
-from lowwater.testing.provider.anthropic.signatures import Signer
-from lowwater.testing.provider.openai.rules import rules as openai_rules
-from lowwater.testing.provider.rule import Incoming, first_refusal
+from lowwater.testing.provider.anthropic import Signer
+from lowwater.testing.provider.anthropic import rules as anthropic_rules
+from lowwater.testing.provider.openai import rules as openai_rules
+from lowwater.testing.provider.prompt import Incoming, first_refusal
 from tests.generated import GeneratedSession, Kind, generate_session
 
 FORMS: tuple[Format, ...] = ("openai_chat", "anthropic")

@@ -12,8 +12,8 @@ from lowwater import Lowwater, Session
 from lowwater.core.events import Compaction
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
-from lowwater.testing.provider.openai.rules import rules
-from lowwater.testing.provider.rule import Incoming, Refusal, first_refusal
+from lowwater.testing.provider.openai import rules
+from lowwater.testing.provider.prompt import Incoming, Refusal, first_refusal
 from tests.generated import generate_session
 
 Message = dict[str, Any]

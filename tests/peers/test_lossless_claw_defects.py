@@ -11,7 +11,7 @@ from lowwater import SummaryFailed
 from lowwater.core.view import Summary
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, hang, refuse, write
-from lowwater.testing.provider.openai.body import pieces
+from lowwater.testing.provider.openai import pieces
 from lowwater.testing.provider.prefix_cache import RunningCache
 from lowwater.testing.provider.prompt import quarter
 

@@ -26,7 +26,7 @@ from lowwater.core.messages import Message, Text, Wire
 from lowwater.core.stored import About
 from lowwater.errors import BadInput
 from lowwater.testing.store_contract.samples import compaction, said, skip, turn
-from lowwater.testing.strategies.ledger import ledger_entries
+from lowwater.testing.strategies.ledgers import ledger_entries
 
 SECRET = "sk-ant-api03-Qm9vR2x1ZVphcDdYeTJLd1AzTnQ4VnM1Y0RmSGpM"
 OPENED = Opened(at=0.0, model="m", vocabulary="words")

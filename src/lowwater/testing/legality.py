@@ -3,14 +3,12 @@
 from typing import Any
 
 from lowwater.core.messages import Format
-from lowwater.testing.provider.anthropic.rules import rules as messages_rules
-from lowwater.testing.provider.anthropic.signatures import Signer
-from lowwater.testing.provider.openai.rules import rules as chat_rules
-from lowwater.testing.provider.prompt import quarter
-from lowwater.testing.provider.responses_api.memory import Memory
-from lowwater.testing.provider.responses_api.rules import rules as responses_rules
-from lowwater.testing.provider.responses_api.sealing import Sealing
-from lowwater.testing.provider.rule import Incoming, Refusal, Rule, first_refusal
+from lowwater.testing.provider.anthropic import Signer
+from lowwater.testing.provider.anthropic import rules as messages_rules
+from lowwater.testing.provider.openai import rules as chat_rules
+from lowwater.testing.provider.prompt import Incoming, Refusal, Rule, first_refusal, quarter
+from lowwater.testing.provider.responses_api import Memory, Sealing
+from lowwater.testing.provider.responses_api import rules as responses_rules
 
 _HEADERS = {
     "x-api-key": "key",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lowwater.core.entries import Numbers
 from lowwater.core.summary.framing import frame, static_marker, unframe
 from lowwater.core.summary.template import Section, parse
-from lowwater.testing.strategies.text import texts
+from lowwater.testing.strategies.transcripts import texts
 
 SOURCES = (Numbers(first=4, last=80), Numbers(first=82, last=82))
 

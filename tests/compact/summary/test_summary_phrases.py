@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lowwater.core.summary.activity import plain, said
 from lowwater.core.summary.text import Seen, clip, flat, jaccard, key_words, lines_of, one_line, sentences
-from lowwater.testing.strategies.text import texts
+from lowwater.testing.strategies.transcripts import texts
 
 CJK = "语言模型"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.summary.template import Section, outline, parse, render
-from lowwater.testing.strategies.text import texts
+from lowwater.testing.strategies.transcripts import texts
 
 OUTLINES = st.dictionaries(st.sampled_from(Section), st.lists(texts(), max_size=4)).map(outline)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.transcript import head_and_tail, transcript_for
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.testing.strategies.values import conversations
+from lowwater.testing.strategies.ledgers import conversations
 
 LINES = "\n".join(f"line {n} of the output" for n in range(2_000))
 

@@ -9,7 +9,7 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.template import Section, outline, parse, render
 from lowwater.testing.fakes import WordTokenizer
-from lowwater.testing.strategies.values import conversations
+from lowwater.testing.strategies.ledgers import conversations
 from tests.generated.generate import generate_session
 
 COUNT = WordTokenizer()

@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from lowwater.testing.provider import Provider
-from lowwater.testing.provider.anthropic.body import pieces
-from lowwater.testing.provider.anthropic.dialect import MessagesDialect
-from lowwater.testing.provider.anthropic.signatures import Signer
-from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.openai.dialect import ChatDialect
+from lowwater.testing.provider.anthropic import MessagesDialect, Signer, pieces
+from lowwater.testing.provider.openai import ChatDialect
+from lowwater.testing.provider.prompt import Ids
 
 Json = dict[str, Any]
 SMALL = 50_000

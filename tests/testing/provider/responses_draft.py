@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lowwater.testing.provider.responses_api.sealing import Sealing
+from lowwater.testing.provider.responses_api import Sealing
 
 HEADERS = {"authorization": "Bearer sk-secret"}
 

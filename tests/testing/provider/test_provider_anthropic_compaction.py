@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider import CallTools, CutOff, Provider, Refuse, Say, Think
+from lowwater.testing.provider import CallTools, CutOff, Provider, Refuse, Say, Think, anthropic
 from lowwater.testing.provider.answers import Call
-from lowwater.testing.provider.anthropic import compaction
-from lowwater.testing.provider.anthropic.body import pieces
-from lowwater.testing.provider.anthropic.signatures import Signer
+from lowwater.testing.provider.anthropic import Signer, pieces
 
 BETA = "compact-2026-09-04"
 MODEL = "claude-opus-5-5"
@@ -132,7 +130,7 @@ def test_illegal_compactions_are_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(compaction) == {case.values[0] for case in BROKEN}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN}
 
 
 @pytest.mark.parametrize(

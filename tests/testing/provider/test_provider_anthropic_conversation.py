@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.anthropic import conversation
+from lowwater.testing.provider import anthropic
 
 NEW = "claude-opus-5-5"
 
@@ -188,7 +188,7 @@ def test_an_illegal_conversation_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(conversation) == {case.values[0] for case in BROKEN}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.anthropic import limits
+from lowwater.testing.provider import anthropic
 
 BROKEN = [
     pytest.param(
@@ -31,7 +31,7 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(limits) == {case.values[0] for case in BROKEN}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN}
 
 
 def test_what_just_fits_is_answered(messages_draft: Any, send_draft: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.anthropic import marks
+from lowwater.testing.provider import anthropic
 
 BROKEN = [
     pytest.param(
@@ -61,7 +61,7 @@ def test_an_illegal_mark_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(marks) == {case.values[0] for case in BROKEN}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.anthropic import shape
+from lowwater.testing.provider import anthropic
 
 BROKEN = [
     pytest.param(
@@ -148,7 +148,7 @@ def test_a_body_above_32_megabytes_is_refused(messages_draft: Any, refused: Any)
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(shape) == {case.values[0] for case in BROKEN} | {"api_key", "body_size"}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN} | {"api_key", "body_size"}
 
 
 @pytest.mark.parametrize(

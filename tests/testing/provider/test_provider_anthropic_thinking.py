@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.anthropic import thinking
-from lowwater.testing.provider.anthropic.signatures import Signer
+from lowwater.testing.provider import anthropic
+from lowwater.testing.provider.anthropic import Signer
 
 BUDGET = {"type": "enabled", "budget_tokens": 1_024}
 BETA = "thinking-binding-controls-2026-08-01"
@@ -159,7 +159,7 @@ def test_illegal_thinking_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(thinking) == {case.values[0] for case in BROKEN}
+    assert rules_in(anthropic) == {case.values[0] for case in BROKEN}
 
 
 @pytest.mark.parametrize(

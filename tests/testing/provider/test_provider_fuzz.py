@@ -8,11 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lowwater.testing.provider import Say, Think
-from lowwater.testing.provider.anthropic.dialect import MessagesDialect
-from lowwater.testing.provider.dialect import Dialect, Ids
-from lowwater.testing.provider.openai.dialect import ChatDialect
-from lowwater.testing.provider.prompt import quarter
-from lowwater.testing.provider.rule import Incoming, first_refusal
+from lowwater.testing.provider.anthropic import MessagesDialect
+from lowwater.testing.provider.openai import ChatDialect
+from lowwater.testing.provider.prompt import Dialect, Ids, Incoming, first_refusal, quarter
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-2, 2**40) | st.floats(allow_nan=False) | st.text(max_size=3)

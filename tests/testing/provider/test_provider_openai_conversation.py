@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.openai import conversation
+from lowwater.testing.provider import openai
 
 BROKEN = [
     pytest.param(
@@ -68,7 +68,7 @@ def test_an_illegal_conversation_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(conversation) == {case.values[0] for case in BROKEN}
+    assert rules_in(openai) == {case.values[0] for case in BROKEN}
 
 
 def test_answers_may_come_in_any_order(chat_draft: Any, send_draft: Any) -> None:

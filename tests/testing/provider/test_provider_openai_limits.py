@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.openai import limits
+from lowwater.testing.provider import openai
 
 
 def breakpoints(draft: Any, number: int, model: str = "gpt-5.6-sol") -> None:
@@ -101,7 +101,7 @@ def test_what_goes_beyond_a_limit_is_refused(
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(limits) == {case.values[0] for case in BROKEN}
+    assert rules_in(openai) == {case.values[0] for case in BROKEN}
 
 
 @pytest.mark.parametrize(

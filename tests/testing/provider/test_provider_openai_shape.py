@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.openai import shape
+from lowwater.testing.provider import openai
 
 BROKEN = [
     pytest.param(
@@ -172,7 +172,7 @@ def test_a_request_without_a_key_is_refused(chat_draft: Any, refused: Any) -> No
 
 
 def test_every_rule_has_a_request_that_breaks_it(rules_in: Any) -> None:
-    assert rules_in(shape) == {case.values[0] for case in BROKEN} | {"api_key"}
+    assert rules_in(openai) == {case.values[0] for case in BROKEN} | {"api_key"}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.testing.provider import Say, Think
-from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.prompt import quarter
-from lowwater.testing.provider.responses_api.dialect import ResponsesDialect
-from lowwater.testing.provider.rule import Incoming, Refusal, first_refusal
+from lowwater.testing.provider.prompt import Ids, Incoming, Refusal, first_refusal, quarter
+from lowwater.testing.provider.responses_api import ResponsesDialect
 from tests.testing.provider.responses_draft import HEADERS, draft, sealed
 
 OTHER = "Zm9yZWlnbg=="

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from lowwater.testing.provider.anthropic.dialect import MessagesDialect
-from lowwater.testing.provider.dialect import Ids
-from lowwater.testing.provider.openai.dialect import ChatDialect
-from lowwater.testing.provider.rule import Incoming, Violation, first_refusal
+from lowwater.testing.provider.anthropic import MessagesDialect
+from lowwater.testing.provider.openai import ChatDialect
+from lowwater.testing.provider.prompt import Ids, Incoming, Violation, first_refusal
 
 PACKAGE = "lowwater.testing.provider"
 TESTED = {

@@ -12,9 +12,8 @@ from lowwater.testing.provider.answers import (
     Say,
     Think,
 )
-from lowwater.testing.provider.provider import Provider
-from lowwater.testing.provider.records import Seen
-from lowwater.testing.provider.rule import Refusal, Violation
+from lowwater.testing.provider.prompt import Refusal, Violation
+from lowwater.testing.provider.server import Provider, Seen
 
 __all__ = [
     "Answer",

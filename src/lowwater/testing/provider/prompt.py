@@ -1,11 +1,14 @@
-"""A prompt as the model reads it: pieces in order, what each weighs, and what identifies a prefix of them."""
+"""A prompt as the model reads it, what a rule is, and what a provider's format has to bring along."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias
+from itertools import count
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
+
+from lowwater.testing.provider.answers import Spoken
 
 Count: TypeAlias = Callable[[str], int]
 Section: TypeAlias = Literal["tools", "system", "messages"]
@@ -125,3 +128,110 @@ class Prompt:
     def marked(self, *marks: str) -> list[int]:
         """Return which pieces carry one of these marks."""
         return [at for at, piece in enumerate(self.pieces) if piece.mark in marks]
+
+
+Json: TypeAlias = dict[str, Any]
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    """How a request breaks a rule, in the provider's words."""
+
+    message: str
+    status: int = 400
+    type: str = "invalid_request_error"
+    param: str | None = None
+    code: str | None = None
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """The rule a request broke, by name, and what the provider said about it."""
+
+    rule: str
+    violation: Violation
+
+
+class Incoming(Struct, frozen=True, kw_only=True):
+    """One request as the rules see it: plain decoded JSON and what the provider knows about the model."""
+
+    headers: Mapping[str, str]
+    """By lower-case name; of a key it only matters that there is one."""
+    size: int
+    """Bytes of the body."""
+    body: Json
+    """The decoded body; empty if `problem` says why there is none."""
+    problem: str = ""
+    context_length: int
+    count: Count
+    counting: bool = False
+    """True when only a token count is asked for: nothing is generated, so no output has to fit."""
+
+    @property
+    def model(self) -> str:
+        """The model's name without what a router put before it."""
+        return str(self.body.get("model", "")).rpartition("/")[2]
+
+    @property
+    def messages(self) -> list[Json]:
+        """The messages; call it only behind the rules that check their shape."""
+        messages: list[Json] = self.body["messages"]
+        return messages
+
+
+Rule: TypeAlias = Callable[[Incoming], Iterator[Violation]]
+
+
+def first_refusal(rules: Iterable[Rule], incoming: Incoming) -> Refusal | None:
+    """Return the first rule broken, in the order given: later rules may rely on what earlier ones checked."""
+    for rule in rules:
+        for violation in rule(incoming):
+            return Refusal(rule=rule.__name__, violation=violation)
+    return None
+
+
+DELTA = 16
+"""Characters in one piece of a stream."""
+
+
+class Dialect(Protocol):
+    """One provider's way to refuse and to answer."""
+
+    request_id_header: str
+    rules: tuple[Rule, ...]
+
+    def error(self, violation: Violation, request_id: str) -> Json:
+        """Return the body of an error."""
+        ...
+
+    def models(self, context_lengths: Mapping[str, int]) -> Json:
+        """Return the list of models."""
+        ...
+
+    def reply(self, answer: Spoken, incoming: Incoming) -> Json:
+        """Return the whole answer, usage included; the prompt counts as sent from here on."""
+        ...
+
+    def events(self, reply: Json, incoming: Incoming) -> Iterator[bytes]:
+        """Yield the same answer as server-sent events."""
+        ...
+
+
+class Ids:
+    """Issues ids that tell in which order things happened."""
+
+    def __init__(self) -> None:
+        self._next = count(1)
+
+    def new(self, kind: str) -> str:
+        """Return the next id, such as `msg_000017`."""
+        return f"{kind}_{next(self._next):06}"
+
+
+def slices(text: str) -> Iterator[str]:
+    """Yield a text in the pieces in which it is streamed."""
+    for start in range(0, len(text), DELTA):
+        yield text[start : start + DELTA]
+
+
+def write(value: object) -> str:
+    """Return a value as JSON text."""
+    return msgspec.json.encode(value).decode()

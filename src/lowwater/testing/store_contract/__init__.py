@@ -9,16 +9,7 @@ A check is given a function that opens the same storage each time it is called, 
 that takes secrets out of a text before its words are indexed.
 """
 
-from lowwater.testing.store_contract import (
-    accounting,
-    appending,
-    copying,
-    deleting,
-    lasting,
-    reading,
-    searching,
-    trailing,
-)
+from lowwater.testing.store_contract import queries, sessions
 from lowwater.testing.store_contract.samples import (
     Check,
     ConcealingCheck,
@@ -31,16 +22,16 @@ from lowwater.testing.store_contract.samples import (
 )
 
 CHECKS: tuple[Check, ...] = (
-    *reading.CHECKS,
-    *appending.CHECKS,
-    *accounting.CHECKS,
-    *copying.CHECKS,
-    *deleting.CHECKS,
-    *searching.CHECKS,
-    *trailing.CHECKS,
+    *sessions.READING,
+    *sessions.APPENDING,
+    *queries.ACCOUNTING,
+    *sessions.COPYING,
+    *sessions.DELETING,
+    *queries.SEARCHING,
+    *queries.TRAILING,
 )
-LASTING_CHECKS: tuple[Check, ...] = lasting.CHECKS
-CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = searching.CONCEALING_CHECKS
+LASTING_CHECKS: tuple[Check, ...] = sessions.LASTING
+CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = queries.CONCEALING_CHECKS
 
 __all__ = [
     "CHECKS",

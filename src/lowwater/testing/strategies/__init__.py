@@ -3,11 +3,12 @@
 from hypothesis import strategies as st
 
 from lowwater.core.messages import Format
-from lowwater.testing.strategies.anthropic import anthropic_transcripts
-from lowwater.testing.strategies.ledger import ledger_entries, ledgers
-from lowwater.testing.strategies.openai_chat import openai_chat_transcripts
-from lowwater.testing.strategies.openai_responses import openai_responses_transcripts
-from lowwater.testing.strategies.values import conversations, message_values
+from lowwater.testing.strategies.ledgers import conversations, ledger_entries, ledgers, message_values
+from lowwater.testing.strategies.transcripts import (
+    anthropic_transcripts,
+    openai_chat_transcripts,
+    openai_responses_transcripts,
+)
 
 __all__ = ["conversations", "ledger_entries", "ledgers", "message_values", "messages", "transcripts"]
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.caches import Used
-from lowwater.testing.provider.caches.breakpoints import BreakpointCache
+from lowwater.testing.provider.caches import BreakpointCache, Used
 from lowwater.testing.provider.prompt import BREAKPOINT
 
 

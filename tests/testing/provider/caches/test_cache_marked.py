@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.caches import Used
-from lowwater.testing.provider.caches.choice import CACHINGS, least_of_claude
-from lowwater.testing.provider.caches.marked import MarkedCache
+from lowwater.testing.provider.caches import CACHINGS, MarkedCache, Used, least_of_claude
 
 
 @pytest.fixture

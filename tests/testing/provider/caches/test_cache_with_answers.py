@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.testing.provider.caches import CACHINGS, Used
-from lowwater.testing.provider.caches.blocks import BlockCache
-from lowwater.testing.provider.caches.units import UnitCache
+from lowwater.testing.provider.caches import CACHINGS, BlockCache, UnitCache, Used
 
 
 @pytest.fixture

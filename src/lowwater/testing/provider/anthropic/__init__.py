@@ -1,1 +1,0 @@
-"""The Messages API: its rules, its thinking signatures, its answers."""

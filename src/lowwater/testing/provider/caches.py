@@ -1,0 +1,417 @@
+"""The prompt caches of the providers, each with its way to match a prefix."""
+
+import re
+from collections.abc import Callable, Mapping
+from threading import Lock
+from time import monotonic
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from lowwater.testing.provider.prompt import BREAKPOINT, Prompt
+
+
+class Used(Struct, frozen=True, kw_only=True):
+    """The tokens of one prompt by how they were billed; the figures do not overlap."""
+
+    read: int = 0
+    written: int = 0
+    written_long: int = 0
+    uncached: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """The whole prompt."""
+        return self.read + self.written + self.written_long + self.uncached
+
+
+class Cache(Protocol):
+    """What one machine holds for one model."""
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt sent at `now` and remember what it and its answer leave behind."""
+        ...
+
+
+class BlockCache:
+    """Reads every full block in common with an earlier prompt or its answer; a radix tree has blocks of one token.
+
+    It forgets only when evicted. The last token of a prompt is always computed, even if all of it was seen before.
+    """
+
+    def __init__(self, *, block: int) -> None:
+        self._block = block
+        self._seen: set[bytes] = set()
+
+    def use(self, prompt: Prompt, now: float) -> Used:  # noqa: ARG002 - blocks have no lifetime
+        """Bill a prompt and remember it with its answer."""
+        shared = 0
+        for digest, end in zip(prompt.digests, prompt.ends[: len(prompt.pieces)], strict=False):
+            if digest not in self._seen:
+                break
+            shared = end
+        self._seen.update(prompt.digests)
+        read = max(0, min(shared, prompt.size - 1)) // self._block * self._block
+        return Used(read=read, uncached=prompt.size - read)
+
+
+FOREVER = float("inf")
+
+
+class _Entry(Struct, kw_only=True):
+    used: float
+    lifetime: float
+
+
+class Entries:
+    """Prefixes that die when nobody has used them for the length of their lifetime."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, _Entry] = {}
+
+    def alive(self, prefix: bytes, now: float) -> bool:
+        """Return whether a prefix is held and has not outlived its lifetime."""
+        entry = self._held.get(prefix)
+        return entry is not None and now - entry.used <= entry.lifetime
+
+    def touch(self, prefix: bytes, now: float) -> None:
+        """Let the lifetime of a prefix begin anew, if it is alive."""
+        if self.alive(prefix, now):
+            self._held[prefix].used = now
+
+    def put(self, prefix: bytes, lifetime: float, now: float) -> None:
+        """Hold a prefix from now on; one that is alive keeps the longer of both lifetimes."""
+        if self.alive(prefix, now):
+            lifetime = max(lifetime, self._held[prefix].lifetime)
+        self._held[prefix] = _Entry(used=now, lifetime=lifetime)
+
+
+LEAST = 1_024
+MOST_WRITTEN = 4
+CONSIDERED = 80
+SHORT, LONG = 1_800.0, 43_200.0
+
+
+class BreakpointCache:
+    """Writes up to four breakpoints a request, one of them at its end unless the request has only explicit ones."""
+
+    def __init__(self, *, least: int = LEAST) -> None:
+        self._least = least
+        self._entries = Entries()
+        self._latest: dict[str, dict[bytes, None]] = {}
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt and remember what it wrote."""
+        explicit = prompt.marked(BREAKPOINT)
+        implicit = [len(prompt.pieces) - 1] if prompt.implicit and prompt.pieces else []
+        if not explicit and not implicit:
+            return Used(uncached=prompt.size)
+        considered = self._considered(prompt, sorted({*explicit, *implicit}))
+        known = (at for at in range(len(prompt.pieces)) if prompt.digests[at] in considered)
+        hit = max((at for at in known if self._entries.alive(prompt.digests[at], now)), default=-1)
+        writing = [*explicit[len(implicit) - MOST_WRITTEN :], *implicit]
+        for at in range(hit + 1):
+            self._entries.touch(prompt.digests[at], now)
+        for at in writing:
+            if prompt.ends[at] >= self._least:
+                self._entries.put(prompt.digests[at], LONG if prompt.long else SHORT, now)
+        read, size = prompt.end_of(hit), prompt.end_of(max(writing))
+        written = max(0, size - read) if size >= self._least else 0
+        return Used(
+            read=read,
+            written=0 if prompt.long else written,
+            written_long=written if prompt.long else 0,
+            uncached=prompt.size - read - written,
+        )
+
+    def _considered(self, prompt: Prompt, breakpoints: list[int]) -> set[bytes]:
+        """Return the breakpoints that are looked at: those of this request are the latest of its conversation."""
+        latest = self._latest.setdefault(prompt.conversation, {})
+        for at in breakpoints:
+            latest.pop(prompt.digests[at], None)
+            latest[prompt.digests[at]] = None
+        for old in list(latest)[:-CONSIDERED]:
+            del latest[old]
+        return set(latest)
+
+
+LOOKBACK = 20
+"""Blocks a mark walks back, its own not counted."""
+LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
+
+
+class MarkedCache:
+    """Writes at marks, reads at a mark or up to twenty blocks before one, and begins the lifetime of what it read anew.
+
+    A mark behind fewer tokens than `least` writes nothing. A read also uses the shorter prefixes of what it reads.
+    """
+
+    def __init__(self, *, least: int = 0, lifetimes: Mapping[str, float] = LIFETIMES) -> None:
+        self._least = least
+        self._lifetimes = lifetimes
+        self._entries = Entries()
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt and remember what it wrote."""
+        marks = [at for at in prompt.marked(*self._lifetimes) if prompt.ends[at] >= self._least]
+        hit = max((self._found(prompt, at, now) for at in marks), default=-1)
+        for at in range(hit + 1):
+            self._entries.touch(prompt.digests[at], now)
+        billed = prompt.end_of(hit)
+        written = dict.fromkeys(self._lifetimes, 0)
+        for at in marks:
+            lifetime = prompt.pieces[at].mark
+            if at > hit:
+                written[lifetime] += prompt.ends[at] - billed
+                billed = prompt.ends[at]
+            if not self._entries.alive(prompt.digests[at], now):
+                self._entries.put(prompt.digests[at], self._lifetimes[lifetime], now)
+        return Used(
+            read=prompt.end_of(hit),
+            written=written.get("5m", 0),
+            written_long=written.get("1h", 0),
+            uncached=prompt.size - billed,
+        )
+
+    def _found(self, prompt: Prompt, mark: int, now: float) -> int:
+        """Return the last piece up to which a mark finds something written, or -1."""
+        for at in range(mark, max(-1, mark - LOOKBACK - 1), -1):
+            if self._entries.alive(prompt.digests[at], now):
+                return at
+        return -1
+
+
+class EitherCache:
+    """A request with marks uses one cache, a request without the other; neither finds what the other wrote."""
+
+    def __init__(self, *, marked: Cache, unmarked: Cache) -> None:
+        self._marked = marked
+        self._unmarked = unmarked
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt by the cache that its marks choose."""
+        cache = self._marked if prompt.marked(*LIFETIMES) else self._unmarked
+        return cache.use(prompt, now)
+
+
+class SteppedCache:
+    """Reads the longest prefix in common with earlier prompts, rounded down to whole steps, from `least` tokens on.
+
+    Every use begins the lifetime of the prefix anew. Where `tells_writes`, the whole steps behind what was read count
+    as written. Answers are not cached.
+    """
+
+    def __init__(
+        self,
+        *,
+        step: int = 1,
+        least: int = 0,
+        lifetime: float = FOREVER,
+        long: float = FOREVER,
+        tells_writes: bool = False,
+    ) -> None:
+        self._step = step
+        self._least = least
+        self._lifetime = lifetime
+        self._long = long
+        self._tells_writes = tells_writes
+        self._entries = Entries()
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt and remember every prefix of it."""
+        shared = -1
+        for at in range(len(prompt.pieces)):
+            if not self._entries.alive(prompt.digests[at], now):
+                break
+            shared = at
+        read = self._whole(prompt.end_of(shared))
+        written = self._whole(prompt.size) - read if self._tells_writes else 0
+        for at in range(len(prompt.pieces)):
+            self._entries.put(prompt.digests[at], self._long if prompt.long else self._lifetime, now)
+        return Used(
+            read=read,
+            written=0 if prompt.long else written,
+            written_long=written if prompt.long else 0,
+            uncached=prompt.size - read - written,
+        )
+
+    def _whole(self, size: int) -> int:
+        return size // self._step * self._step if size >= self._least else 0
+
+
+INTERVAL = 4_096
+LIFETIME = 86_400.0
+
+
+class UnitCache:
+    """Stores units at the end of a prompt, at the end of its answer, at intervals, and where two prompts part."""
+
+    def __init__(self, *, interval: int = INTERVAL) -> None:
+        self._interval = interval
+        self._units = Entries()
+        self._seen: set[bytes] = set()
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt and remember the units that it and its answer leave."""
+        read = 0
+        for at in range(len(prompt.pieces)):
+            for end in (*self._intervals(prompt, at), prompt.ends[at]):
+                unit = _unit(prompt, at, end)
+                if self._units.alive(unit, now):
+                    self._units.touch(unit, now)
+                    read = end
+        parting = max(
+            (at for at in range(len(prompt.pieces)) if prompt.digests[at] in self._seen), default=-1
+        )
+        for at in {parting, len(prompt.pieces) - 1, len(prompt.digests) - 1} - {-1}:
+            self._units.put(_unit(prompt, at, prompt.ends[at]), LIFETIME, now)
+        for at in range(len(prompt.digests)):
+            for end in self._intervals(prompt, at):
+                self._units.put(_unit(prompt, at, end), LIFETIME, now)
+        self._seen.update(prompt.digests)
+        return Used(read=read, uncached=prompt.size - read)
+
+    def _intervals(self, prompt: Prompt, at: int) -> range:
+        """Return where the units of long inputs lie inside one piece."""
+        step = self._interval
+        return range((prompt.end_of(at - 1) // step + 1) * step, prompt.ends[at] + 1, step)
+
+
+def _unit(prompt: Prompt, at: int, end: int) -> bytes:
+    """Return what identifies the prompt up to `end`, which lies in the piece `at`: that piece has to match whole."""
+    return prompt.digests[at] + end.to_bytes(8, "big")
+
+
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+
+Reports: TypeAlias = Literal["reads", "writes", "creation", "units"]
+"""What a chat answer tells beside the tokens read: nothing, writes, writes by Qwen's name, or hits and misses."""
+
+
+class Caching(Struct, frozen=True, kw_only=True):
+    """One provider's cache: how to make an empty one for a model, and what its chat usage tells."""
+
+    name: str
+    new: Callable[[str], Cache]
+    reports: Reports = "reads"
+
+
+_CLAUDE = re.compile(r"claude-(?P<name>[a-z]+-\d)(?:[-.](?P<minor>\d)(?!\d))?")
+_CLAUDE_LEAST = {
+    "opus-4.5": 4_096,
+    "opus-4.6": 4_096,
+    "opus-4.7": 2_048,
+    "haiku-4.5": 4_096,
+    "fable-5": 512,
+    "fable-5.1": 512,
+    "opus-5": 512,
+    "opus-5.5": 512,
+    "sonnet-5.5": 512,
+    "haiku-5.5": 512,
+}
+_CLAUDE_OTHERS = 1_024
+
+
+def least_of_claude(model: str) -> int:
+    """Return how many tokens a prefix needs to be cached on a Claude model."""
+    found = _CLAUDE.search(model)
+    if found is None:
+        return 0
+    name = found["name"] + (f".{found['minor']}" if found["minor"] else "")
+    return _CLAUDE_LEAST.get(name, _CLAUDE_OTHERS)
+
+
+def _least_of_gemini(model: str) -> int:
+    if "flash-lite" in model:
+        return 0
+    return 2_048 if "gemini-2.5" in model else 4_096
+
+
+_ALL = (
+    Caching(name="anthropic", new=lambda model: MarkedCache(least=least_of_claude(model)), reports="writes"),
+    Caching(name="openai", new=lambda _: BreakpointCache(), reports="writes"),
+    Caching(
+        name="openai-5.5",
+        new=lambda _: SteppedCache(step=128, least=1_024, lifetime=5 * MINUTE, long=DAY),
+    ),
+    Caching(name="gemini", new=lambda model: SteppedCache(least=_least_of_gemini(model), lifetime=DAY)),
+    Caching(name="deepseek", new=lambda _: UnitCache(), reports="units"),
+    Caching(
+        name="kimi",
+        new=lambda _: SteppedCache(step=256, lifetime=5 * MINUTE, long=HOUR, tells_writes=True),
+        reports="writes",
+    ),
+    Caching(
+        name="qwen",
+        new=lambda _: EitherCache(
+            marked=MarkedCache(least=1_024, lifetimes={"5m": 5 * MINUTE}),
+            unmarked=SteppedCache(least=1_024),
+        ),
+        reports="creation",
+    ),
+    Caching(name="grok", new=lambda _: SteppedCache(step=128)),
+    Caching(name="automatic", new=lambda _: SteppedCache()),
+    Caching(name="vllm", new=lambda _: BlockCache(block=16)),
+    Caching(name="sglang", new=lambda _: BlockCache(block=1)),
+)
+CACHINGS = {caching.name: caching for caching in _ALL}
+"""By name; `automatic` is the longest prefix for as long as it pleases, as of Mistral, GLM and MiniMax."""
+
+_NAMES = (
+    ("vllm", r"^vllm/"),
+    ("sglang", r"^sglang/"),
+    ("anthropic", r"claude-"),
+    ("openai", r"(^|/)gpt-(5\.[6-9]|[6-9]|\d\d)"),
+    ("openai-5.5", r"(^|/)(gpt-[345]|chatgpt|codex|o[134](-|$))"),
+    ("gemini", r"(^|/)gemini"),
+    ("deepseek", r"(^|/)deepseek"),
+    ("kimi", r"(^|/)(kimi|moonshot)"),
+    ("qwen", r"(^|/)qw(en|q)"),
+    ("grok", r"(^|/)grok"),
+    ("automatic", r"(^|/)(mistral|codestral|glm|minimax)"),
+)
+
+
+def caching_of(model: str) -> Caching | None:
+    """Return how a model's provider caches, or None for a name that tells nothing."""
+    for name, pattern in _NAMES:
+        if re.search(pattern, model):
+            return CACHINGS[name]
+    return None
+
+
+class Machines:
+    """One machine that answers every call, until a call is told to go elsewhere; models never share a cache."""
+
+    def __init__(self, *, now: Callable[[], float] = monotonic, caching: str | None = None) -> None:
+        if caching is not None and caching not in CACHINGS:
+            raise ValueError(f"{caching!r} is no cache: name one of {', '.join(sorted(CACHINGS))}")
+        self._now = now
+        self._fixed = CACHINGS[caching] if caching is not None else None
+        self._lock = Lock()
+        self._home: dict[str, Cache] = {}
+        self._strays = 0
+
+    def caching(self, model: str, otherwise: str) -> Caching:
+        """Return how prompts of a model are cached; `otherwise` is for models that nothing is known of."""
+        return self._fixed or caching_of(model) or CACHINGS[otherwise]
+
+    def use(self, prompt: Prompt, model: str, caching: Caching) -> Used:
+        """Bill a prompt on the machine that it goes to."""
+        with self._lock:
+            caches = self._home
+            if self._strays:
+                self._strays -= 1
+                caches = {}
+            cache = caches.setdefault(f"{caching.name} {model}", caching.new(model))
+            return cache.use(prompt, self._now())
+
+    def evict(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._home = {}
+
+    def stray(self, calls: int = 1) -> None:
+        """Send each of the next calls to an empty machine of its own; those behind them find the old one as it was."""
+        with self._lock:
+            self._strays = calls

@@ -1,1 +1,0 @@
-"""The Chat Completions API: its rules and its answers."""

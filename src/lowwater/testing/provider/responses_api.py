@@ -1,0 +1,854 @@
+"""The Responses API: its rules, answers and events."""
+
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from lowwater.testing.provider import openai as chat
+from lowwater.testing.provider.answers import CallTools, CutOff, DropConnection, Refuse, Say, Spoken, Think
+from lowwater.testing.provider.caches import Machines, Used
+from lowwater.testing.provider.openai import CREATED, LONGEST_NAME, ChatDialect, invalid, version, wrong_type
+from lowwater.testing.provider.prompt import (
+    BREAKPOINT,
+    Ids,
+    Incoming,
+    Json,
+    Piece,
+    Prompt,
+    Refusal,
+    Rule,
+    Violation,
+    prompt_tokens,
+    slices,
+    write,
+)
+
+
+class Memory:
+    """The responses of one provider."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, list[Json]] = {}
+        self._items: dict[str, Json] = {}
+
+    def keep(self, response_id: str, items: list[Json]) -> None:
+        """Remember a conversation that ends with a response."""
+        self._conversations[response_id] = items
+        self._items |= {str(item["id"]): item for item in items if item.get("id")}
+
+    def conversation(self, response_id: object) -> list[Json] | None:
+        """Return the conversation that ends with a response, if it is remembered."""
+        return self._conversations.get(str(response_id)) if response_id is not None else None
+
+    def item(self, item_id: object) -> Json | None:
+        """Return an item by its id, if it is remembered."""
+        return self._items.get(str(item_id))
+
+
+_SEAL = 32
+
+
+class Sealing:
+    """Seals texts and opens its own; a key makes those of one provider worthless to another."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sealed(self, text: str) -> str:
+        """Return a text as `encrypted_content`."""
+        said = text.encode()
+        return b64encode(hmac.digest(self._key, said, "sha256") + said).decode()
+
+    def opened(self, content: str) -> str | None:
+        """Return the text in `encrypted_content`, or None if it was not sealed here."""
+        try:
+            opened = b64decode(content, validate=True)
+        except ValueError:
+            return None
+        seal, said = opened[:_SEAL], opened[_SEAL:]
+        whole = hmac.compare_digest(seal, hmac.digest(self._key, said, "sha256"))
+        return said.decode() if whole else None
+
+
+CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+OF_MODEL = (*CALLS, "reasoning", "web_search_call", "file_search_call", "code_interpreter_call")
+TYPES = (
+    "message",
+    *OF_MODEL,
+    *OUTPUTS,
+    "computer_call",
+    "computer_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "image_generation_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "compaction",
+    "additional_tools",
+    "item_reference",
+)
+_KINDS = {"input_text": "text", "output_text": "text", "input_image": "image", "input_file": "file"}
+_UNSEEN = ("id", "status", "annotations", "logprobs", "phase", "prompt_cache_breakpoint")
+"""What a model is not shown of an item or of its content."""
+
+
+def items_of(body: Json) -> list[Json]:
+    """Return the items that were sent; a text is a message of the user."""
+    sent = body.get("input")
+    if isinstance(sent, str):
+        return [{"type": "message", "role": "user", "content": sent}]
+    return list(sent or [])
+
+
+def tools_in(body: Json) -> Iterator[Json]:
+    """Yield every tool that the model may call: those of the request, of items that bring more, and of namespaces."""
+    brought = [item.get("tools") or [] for item in items_of(body) if kind_of(item) == "additional_tools"]
+    for tool in [*(body.get("tools") or []), *(tool for tools in brought for tool in tools)]:
+        yield from (tool.get("tools") or []) if tool.get("type") == "namespace" else [tool]
+
+
+def kind_of(item: Json) -> str:
+    """Return an item's type, which messages and references may leave out."""
+    if "type" in item:
+        return str(item["type"])
+    return "message" if "role" in item else "item_reference"
+
+
+def is_of_model(item: Json) -> bool:
+    """Return whether the model wrote it."""
+    kind = kind_of(item)
+    return kind in OF_MODEL or (kind == "message" and item.get("role") == "assistant")
+
+
+def resolved(body: Json, memory: Memory) -> list[Json]:
+    """Return all items that the model is asked with: remembered ones, then those that were sent."""
+    found = list(memory.conversation(body.get("previous_response_id")) or [])
+    for item in items_of(body):
+        found.append((memory.item(item["id"]) or item) if kind_of(item) == "item_reference" else item)
+    return found
+
+
+def content_of(item: Json) -> list[Json]:
+    """Return the content of a message or of a tool's output as parts; a string is one, an empty string none."""
+    kind = kind_of(item)
+    content = item.get("content") if kind == "message" else item.get("output") if kind in OUTPUTS else None
+    if isinstance(content, str):
+        return [{"type": "input_text", "text": content}] if content else []
+    return list(content) if isinstance(content, list) else []
+
+
+def breakpoints(body: Json) -> Iterator[str]:
+    """Yield where explicit cache breakpoints stand."""
+    for at, item in enumerate(items_of(body)):
+        for index, part in enumerate(content_of(item)):
+            if part.get("prompt_cache_breakpoint") is not None:
+                yield f"input[{at}].content[{index}]"
+
+
+def pieces(body: Json, items: Sequence[Json], sealing: Sealing) -> list[Piece]:
+    """Return the prompt in the order the model reads it."""
+    found = [
+        Piece(section="tools", path=f"tools[{at}]", value=tool)
+        for at, tool in enumerate(body.get("tools") or [])
+    ]
+    if body.get("instructions"):
+        said = {"type": "text", "text": body["instructions"]}
+        found.append(Piece(section="system", path="instructions", value=said))
+    for at, item in enumerate(items):
+        found += item_pieces(item, at, sealing)
+    return found
+
+
+def item_pieces(item: Json, at: int, sealing: Sealing) -> list[Piece]:
+    """Return the pieces of one item: a message's or an output's parts, what was thought, or the item itself."""
+    kind = kind_of(item)
+    if kind == "message" or kind in OUTPUTS:
+        role = f"{item.get('role', 'tool')} {item.get('call_id', '')}".strip()
+        return [
+            _piece(f"input[{at}].{index}", role, _shown(part), mark=_mark(part))
+            for index, part in enumerate(content_of(item))
+        ]
+    if kind in ("reasoning", "compaction"):
+        hidden = sealing.opened(str(item.get("encrypted_content") or "")) or ""
+        return [_piece(f"input[{at}]", kind, {"type": "text", "text": hidden})]
+    seen = {name: value for name, value in item.items() if name not in _UNSEEN}
+    return [_piece(f"input[{at}]", "assistant", seen)]
+
+
+def _piece(path: str, role: str, value: Json, mark: str = "") -> Piece:
+    return Piece(section="messages", path=path, role=role, value=value, mark=mark)
+
+
+def _shown(part: Json) -> Json:
+    seen = {name: value for name, value in part.items() if name not in _UNSEEN}
+    return {**seen, "type": _KINDS.get(str(part.get("type")), part.get("type"))}
+
+
+def _mark(part: Json) -> str:
+    return BREAKPOINT if part.get("prompt_cache_breakpoint") is not None else ""
+
+
+ROLES = ("assistant", "system", "developer", "user")
+SAID = ("input_text", "input_image", "input_file")
+ANSWERED = ("output_text", "refusal")
+_MOVED = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+}
+_REQUIRED = {
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "reasoning": ("id",),
+    "item_reference": ("id",),
+    "compaction": ("encrypted_content",),
+}
+
+
+def parameters_of_chat(incoming: Incoming) -> Iterator[Violation]:
+    """Parameters of the chat format have other names here."""
+    for old, new in _MOVED.items():
+        if old in incoming.body:
+            yield invalid(
+                f"Unsupported parameter: '{old}'. In the Responses API, this parameter has moved to '{new}'.",
+                old,
+                "unsupported_parameter",
+            )
+
+
+def input_given(incoming: Incoming) -> Iterator[Violation]:
+    """There is something to answer, or something to go on with."""
+    body = incoming.body
+    sent = body.get("input")
+    if sent is None and not (body.get("previous_response_id") or body.get("conversation")):
+        yield invalid("Missing required parameter: 'input'.", "input", "missing_required_parameter")
+    elif not isinstance(sent, str | list | None):
+        yield wrong_type("input", "one of a string or array of input items", sent)
+
+
+def item_shape(incoming: Incoming) -> Iterator[Violation]:
+    """An item is an object of a known type with what that type requires."""
+    listed: list[Any] = list(items_of(incoming.body))
+    for at, item in enumerate(listed):
+        where = f"input[{at}]"
+        if not isinstance(item, dict):
+            yield wrong_type(where, "an input item", item)
+            return
+        kind = kind_of(item)
+        if kind not in TYPES:
+            yield _not_among(kind, TYPES, where)
+        required = ("call_id", "output") if kind in OUTPUTS else _REQUIRED.get(kind, ())
+        for name in required:
+            if item.get(name) is None:
+                yield _missing(f"{where}.{name}")
+            elif name != "output" and not isinstance(item[name], str):
+                yield wrong_type(f"{where}.{name}", "a string", item[name])
+        if kind == "reasoning" and not isinstance(item.get("summary"), list):
+            yield _missing(f"{where}.summary")
+
+
+def known_roles(incoming: Incoming) -> Iterator[Violation]:
+    """A message's role is one of four."""
+    for at, item in enumerate(items_of(incoming.body)):
+        if kind_of(item) == "message" and item.get("role") not in ROLES:
+            yield _not_among(item.get("role"), ROLES, f"input[{at}]")
+
+
+def content_given(incoming: Incoming) -> Iterator[Violation]:
+    """A message has content, and an output too: a string or a list of parts."""
+    for at, item in enumerate(items_of(incoming.body)):
+        kind = kind_of(item)
+        name = "content" if kind == "message" else "output" if kind in OUTPUTS else ""
+        if not name:
+            continue
+        if name not in item:
+            yield _missing(f"input[{at}].{name}")
+        elif not isinstance(item[name], str | list):
+            yield wrong_type(f"input[{at}].{name}", "one of an array of objects or string", item[name])
+
+
+def content_shape(incoming: Incoming) -> Iterator[Violation]:
+    """Parts are of the types that their item may hold: the model's own words have another than all others."""
+    for at, item in enumerate(items_of(incoming.body)):
+        kind = kind_of(item)
+        parts = item.get("content") if kind == "message" else item.get("output") if kind in OUTPUTS else None
+        allowed = ANSWERED if kind == "message" and item["role"] == "assistant" else SAID
+        for index, part in enumerate(parts if isinstance(parts, list) else []):
+            where = f"input[{at}].{'content' if kind == 'message' else 'output'}[{index}]"
+            if not isinstance(part, dict):
+                yield wrong_type(where, "an object", part)
+                return
+            if part.get("type") not in allowed:
+                yield _not_among(part.get("type"), allowed, where)
+            name = "refusal" if part.get("type") == "refusal" else "text"
+            if part.get("type") in ("input_text", "output_text", "refusal") and not isinstance(
+                part.get(name), str
+            ):
+                yield wrong_type(f"{where}.{name}", "a string", part.get(name))
+
+
+def instructions_are_text(incoming: Incoming) -> Iterator[Violation]:
+    """Instructions are one text."""
+    said = incoming.body.get("instructions")
+    if not isinstance(said, str | None):
+        yield wrong_type("instructions", "a string", said)
+
+
+def tool_shape(incoming: Incoming) -> Iterator[Violation]:
+    """A tool has a type; a function has its name beside it, not inside an object of its own."""
+    tools = incoming.body.get("tools")
+    if not isinstance(tools, list | None):
+        yield wrong_type("tools", "an array of objects", tools)
+        return
+    for at, tool in enumerate(tools or []):
+        if not isinstance(tool, dict):
+            yield wrong_type(f"tools[{at}]", "an object", tool)
+            return
+        if not isinstance(tool.get("type"), str):
+            yield _missing(f"tools[{at}].type")
+        if tool.get("type") in ("function", "custom") and not isinstance(tool.get("name"), str):
+            yield _missing(f"tools[{at}].name")
+
+
+def names(body: Json) -> Iterator[tuple[str, str]]:
+    """Yield the names of functions, offered or called, and where they stand."""
+    for at, tool in enumerate(body.get("tools") or []):
+        if tool.get("type") in ("function", "custom"):
+            yield f"tools[{at}].name", tool["name"]
+    for at, item in enumerate(items_of(body)):
+        if kind_of(item) in CALLS and isinstance(item.get("name"), str):
+            yield f"input[{at}].name", item["name"]
+
+
+def _missing(where: str) -> Violation:
+    return invalid(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
+
+
+def _not_among(value: object, allowed: tuple[str, ...], where: str) -> Violation:
+    listed = ", ".join(f"'{one}'" for one in allowed[:-1]) + f", and '{allowed[-1]}'"
+    return invalid(f"Invalid value: '{value}'. Supported values are: {listed}.", where, "invalid_value")
+
+
+_LED_BY = "_by_"
+"""Stands in the id of an item between its own and that of the reasoning that led to it."""
+
+
+def led_by(item_id: str, reasoning_id: str) -> str:
+    """Return an item's id that tells which reasoning led to it."""
+    return f"{item_id}{_LED_BY}{reasoning_id}" if reasoning_id else item_id
+
+
+class Conversation:
+    """The rules that need to know what this provider has said before."""
+
+    def __init__(self, memory: Memory, sealing: Sealing) -> None:
+        self._memory = memory
+        self._sealing = sealing
+        self.rules: tuple[Rule, ...] = (
+            self.previous_response_known,
+            self.references_known,
+            self.item_ids_unique,
+            self.sealed_here,
+            self.outputs_called,
+            self.calls_answered,
+            self.reasoning_followed,
+            self.reasoning_given,
+        )
+
+    def previous_response_known(self, incoming: Incoming) -> Iterator[Violation]:
+        """What a request goes on with is remembered."""
+        previous = incoming.body.get("previous_response_id")
+        if previous is not None and self._memory.conversation(previous) is None:
+            yield invalid(
+                f"Previous response with id '{previous}' not found.",
+                "previous_response_id",
+                "previous_response_not_found",
+            )
+        if incoming.body.get("conversation") is not None:
+            named = incoming.body["conversation"]
+            yield Violation(status=404, message=f"Conversation with id '{named}' not found.")
+
+    def references_known(self, incoming: Incoming) -> Iterator[Violation]:
+        """What an item refers to is remembered; reasoning without its content is such a reference too."""
+        for item in items_of(incoming.body):
+            bare = kind_of(item) == "reasoning" and not item.get("encrypted_content")
+            if (bare or kind_of(item) == "item_reference") and self._memory.item(item["id"]) is None:
+                yield Violation(
+                    status=404,
+                    message=f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to "
+                    "false. Try again with `store` set to true, or remove this item from your input.",
+                    param="input",
+                )
+
+    def item_ids_unique(self, incoming: Incoming) -> Iterator[Violation]:
+        """No item is there twice."""
+        seen: set[str] = set()
+        for item in self._items(incoming):
+            named = str(item.get("id") or "")
+            if named and named in seen:
+                yield invalid(
+                    f"Duplicate item found with id {named}. Remove duplicate items from your input and try again.",
+                    "input",
+                )
+            seen.add(named)
+
+    def sealed_here(self, incoming: Incoming) -> Iterator[Violation]:
+        """Encrypted content is this provider's own, and whole."""
+        for item in items_of(incoming.body):
+            content = item.get("encrypted_content")
+            if content and self._sealing.opened(str(content)) is None:
+                yield invalid(
+                    f"The encrypted content for item {item.get('id')} could not be verified. "
+                    "Reason: Encrypted content could not be decrypted or parsed.",
+                    code="invalid_encrypted_content",
+                )
+
+    def outputs_called(self, incoming: Incoming) -> Iterator[Violation]:
+        """An output belongs to a call before it."""
+        called: set[str] = set()
+        for item in self._items(incoming):
+            if kind_of(item) in CALLS:
+                called.add(str(item.get("call_id")))
+            elif kind_of(item) in OUTPUTS and str(item.get("call_id")) not in called:
+                yield invalid(
+                    f"No tool call found for {_words(kind_of(item))} with call_id {item.get('call_id')}.",
+                    "input",
+                )
+
+    def calls_answered(self, incoming: Incoming) -> Iterator[Violation]:
+        """Every call has an output."""
+        answered = {str(item.get("call_id")) for item in self._items(incoming) if kind_of(item) in OUTPUTS}
+        for item in self._items(incoming):
+            if kind_of(item) in CALLS and str(item.get("call_id")) not in answered:
+                yield invalid(
+                    f"No tool output found for {_words(kind_of(item))} {item.get('call_id')}.", "input"
+                )
+
+    def reasoning_followed(self, incoming: Incoming) -> Iterator[Violation]:
+        """Reasoning stands before what it led to."""
+        items = self._items(incoming)
+        for at, item in enumerate(items):
+            follows = items[at + 1] if at + 1 < len(items) else None
+            if kind_of(item) == "reasoning" and (follows is None or not is_of_model(follows)):
+                yield invalid(
+                    f"Item '{item['id']}' of type 'reasoning' was provided without its required following item.",
+                    "input",
+                )
+
+    def reasoning_given(self, incoming: Incoming) -> Iterator[Violation]:
+        """What reasoning led to comes with it, as long as it is called by the id it was given."""
+        given: set[str] = set()
+        for item in self._items(incoming):
+            named = str(item.get("id") or "")
+            _, led, reasoning = named.partition(_LED_BY)
+            if led and reasoning not in given:
+                yield invalid(
+                    f"Item '{named}' of type '{kind_of(item)}' was provided without its required 'reasoning' item: "
+                    f"'{reasoning}'.",
+                    "input",
+                )
+            given.add(named)
+
+    def _items(self, incoming: Incoming) -> list[Json]:
+        return resolved(incoming.body, self._memory)
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")
+
+
+LEAST_OUTPUT = 16
+MOST_BREAKPOINTS = 4
+LIFETIMES = ("30m", "12h")
+
+
+def name_lengths(incoming: Incoming) -> Iterator[Violation]:
+    """Names of functions have 1 to 64 characters, offered or called."""
+    for where, name in names(incoming.body):
+        if not 0 < len(name) <= LONGEST_NAME:
+            yield invalid(
+                f"Invalid '{where}': string too long. Expected a string with maximum length {LONGEST_NAME}, "
+                f"but got a string with length {len(name)} instead.",
+                where,
+                "string_above_max_length",
+            )
+
+
+def least_output(incoming: Incoming) -> Iterator[Violation]:
+    """At least sixteen tokens of output have to be allowed."""
+    limit = incoming.body.get("max_output_tokens")
+    if limit is not None and type(limit) is not int:
+        yield wrong_type("max_output_tokens", "an integer", limit)
+    elif limit is not None and limit < LEAST_OUTPUT:
+        yield invalid(
+            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, "
+            f"but got {limit} instead.",
+            "max_output_tokens",
+            "integer_below_min_value",
+        )
+
+
+def breakpoints_supported(incoming: Incoming) -> Iterator[Violation]:
+    """Explicit cache breakpoints exist from GPT-5.6 on, four of them in a request."""
+    found, known = list(breakpoints(incoming.body)), version(incoming.model)
+    if found and (known is None or known < (5, 6)):
+        yield invalid(
+            "prompt_cache_breakpoint is not supported on this model",
+            "prompt_cache_breakpoint",
+            "invalid_parameter",
+        )
+    if len(found) > MOST_BREAKPOINTS:
+        yield invalid(
+            f"A maximum of {MOST_BREAKPOINTS} explicit prompt_cache_breakpoint blocks may be provided. "
+            f"Found {len(found)}.",
+            found[MOST_BREAKPOINTS],
+            "invalid_value",
+        )
+
+
+def lifetime_sold(incoming: Incoming) -> Iterator[Violation]:
+    """A cache lives for thirty minutes or, here only, for twelve hours."""
+    options = incoming.body.get("prompt_cache_options")
+    if options is not None and not isinstance(options, dict):
+        yield wrong_type("prompt_cache_options", "an object", options)
+    elif options and options.get("ttl", "30m") not in LIFETIMES:
+        yield invalid(
+            f"Invalid value: '{options['ttl']}'. Supported values are: '30m' and '12h'.",
+            "prompt_cache_options.ttl",
+            "invalid_value",
+        )
+
+
+def input_fits(prompt: Callable[[Incoming], list[Piece]]) -> Rule:
+    """Return the rule that a prompt fits the context length, unless the provider may truncate it."""
+
+    def input_fits(incoming: Incoming) -> Iterator[Violation]:
+        """The prompt fits the context length."""
+        size = prompt_tokens(prompt(incoming), incoming.count)
+        if size > incoming.context_length and incoming.body.get("truncation") != "auto":
+            yield invalid(
+                "Your input exceeds the context window of this model. Please adjust your input and try again.",
+                "input",
+                "context_length_exceeded",
+            )
+
+    return input_fits
+
+
+def rules(memory: Memory, sealing: Sealing) -> tuple[Rule, ...]:
+    """Return the rules; each may rely on those before it."""
+
+    def prompt(incoming: Incoming) -> list[Piece]:
+        return pieces(incoming.body, resolved(incoming.body, memory), sealing)
+
+    return (
+        chat.api_key,
+        chat.readable_json,
+        chat.model_given,
+        parameters_of_chat,
+        input_given,
+        item_shape,
+        known_roles,
+        content_given,
+        content_shape,
+        instructions_are_text,
+        tool_shape,
+        name_lengths,
+        *Conversation(memory, sealing).rules,
+        least_output,
+        breakpoints_supported,
+        lifetime_sold,
+        input_fits(prompt),
+    )
+
+
+def stream(reply: Json) -> Iterator[bytes]:
+    """Yield the events of a whole answer: its start, each item in pieces and whole, and all of it once more."""
+    number = count()
+    begun = {**reply, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    for name in ("created", "in_progress"):
+        yield _event(f"response.{name}", next(number), response=begun)
+    for at, item in enumerate(reply["output"]):
+        for event in _item(at, item):
+            yield _event(event.pop("type"), next(number), **event)
+    yield _event(f"response.{reply['status']}", next(number), response=reply)
+
+
+def refused(begun: Json, violation: Violation) -> Iterator[bytes]:
+    """Yield the events of an answer that is refused after it has begun."""
+    opened = {**begun, "status": "in_progress", "output": [], "error": None, "incomplete_details": None}
+    for at, name in enumerate(("created", "in_progress")):
+        yield _event(f"response.{name}", at, response=opened)
+    said = {
+        "type": violation.type,
+        "code": violation.code,
+        "message": violation.message,
+        "param": violation.param,
+    }
+    yield _event("error", 2, error=said)
+    error = {"code": violation.code, "message": violation.message}
+    yield _event("response.failed", 3, response={**opened, "status": "failed", "error": error})
+
+
+def _item(at: int, item: Json) -> Iterator[Json]:
+    place = {"output_index": at, "item_id": item["id"]}
+    opened: Json
+    match item:
+        case {"type": "message", "content": content}:
+            opened = {**item, "content": [], "status": "in_progress"}
+            pieces = [event for index, part in enumerate(content) for event in _content(place, index, part)]
+        case {"type": "reasoning", "summary": summary}:
+            opened = {**item, "summary": []}
+            pieces = [event for index, part in enumerate(summary) for event in _summary(place, index, part)]
+        case {"type": "function_call", "arguments": arguments}:
+            opened = {**item, "arguments": "", "status": "in_progress"}
+            ended = {"arguments": arguments, "name": item["name"]}
+            pieces = list(_text("response.function_call_arguments", arguments, place, ended))
+        case {"type": "custom_tool_call", "input": written}:
+            opened = {**item, "input": "", "status": "in_progress"}
+            pieces = list(_text("response.custom_tool_call_input", written, place, {"input": written}))
+        case _:
+            opened, pieces = item, []
+    yield {"type": "response.output_item.added", "output_index": at, "item": opened}
+    yield from pieces
+    yield {"type": "response.output_item.done", "output_index": at, "item": item}
+
+
+def _content(place: Json, index: int, part: Json) -> Iterator[Json]:
+    place = {**place, "content_index": index}
+    name = "text" if part["type"] == "output_text" else "refusal"
+    yield {"type": "response.content_part.added", **place, "part": {**part, name: ""}}
+    if name == "text":
+        place = {**place, "logprobs": []}
+    yield from _text(
+        f"response.{'output_text' if name == 'text' else 'refusal'}", part[name], place, {name: part[name]}
+    )
+    place.pop("logprobs", None)
+    yield {"type": "response.content_part.done", **place, "part": part}
+
+
+def _summary(place: Json, index: int, part: Json) -> Iterator[Json]:
+    place = {**place, "summary_index": index}
+    yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
+    yield from _text("response.reasoning_summary_text", part["text"], place, {"text": part["text"]})
+    yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
+
+
+def _text(name: str, text: str, place: Json, ended: Json) -> Iterator[Json]:
+    for piece in slices(text):
+        yield {"type": f"{name}.delta", **place, "delta": piece}
+    yield {"type": f"{name}.done", **place, **ended}
+
+
+def _event(name: str, number: int, /, **fields: object) -> bytes:
+    told = {"type": name, "sequence_number": number, **fields}
+    return f"event: {name}\ndata: {write(told)}\n\n".encode()
+
+
+ENCRYPTED = "reasoning.encrypted_content"
+_ECHOED: Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+
+
+class ResponsesDialect:
+    """Speaks the Responses API."""
+
+    request_id_header = "x-request-id"
+
+    def __init__(self, *, ids: Ids, key: bytes, machines: Machines | None = None) -> None:
+        self._ids = ids
+        self._machines = machines or Machines()
+        self._memory = Memory()
+        self._sealing = Sealing(key)
+        self._chat = ChatDialect(ids=ids)
+        self.rules = rules(self._memory, self._sealing)
+
+    def error(self, violation: Violation, request_id: str) -> Json:
+        """Return the body of an error."""
+        return self._chat.error(violation, request_id)
+
+    def models(self, context_lengths: Mapping[str, int]) -> Json:
+        """Return the list of models."""
+        return self._chat.models(context_lengths)
+
+    def count(self, incoming: Incoming) -> Json:
+        """Return the answer to a request for a token count."""
+        items = resolved(incoming.body, self._memory)
+        size = prompt_tokens(pieces(incoming.body, items, self._sealing), incoming.count)
+        return {"object": "response.input_tokens", "input_tokens": size}
+
+    def reply(self, answer: Spoken, incoming: Incoming) -> Json:
+        """Return the whole answer, usage included; the prompt counts as sent and, with `store`, is remembered."""
+        body = incoming.body
+        output = self._output(answer, incoming)
+        is_cut = isinstance(answer.then if isinstance(answer, Think) else answer, CutOff)
+        reply: Json = {
+            "id": self._ids.new("resp"),
+            "object": "response",
+            "created_at": CREATED,
+            "status": "incomplete" if is_cut else "completed",
+            "background": False,
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+            **{name: body.get(name, otherwise) for name, otherwise in _ECHOED.items()},
+            "model": body["model"],
+            "output": output,
+            "service_tier": "default",
+            "usage": self._usage(output, answer, incoming),
+        }
+        if body.get("store", True):
+            self._memory.keep(reply["id"], [*resolved(body, self._memory), *output])
+        return reply
+
+    def compacted(self, answer: Spoken, incoming: Incoming) -> Json:
+        """Return the answer to a request for a compaction: what the user said, and one item for everything else."""
+        users = [
+            {
+                "id": self._ids.new("msg"),
+                "type": "message",
+                "status": "completed",
+                "role": item["role"],
+                "content": content_of(item),
+            }
+            for item in items_of(incoming.body)
+            if kind_of(item) == "message" and item["role"] != "assistant"
+        ]
+        said = answer.text if isinstance(answer, Say) else ""
+        item = {
+            "id": self._ids.new("cmp"),
+            "type": "compaction",
+            "encrypted_content": self._sealing.sealed(said),
+        }
+        return {
+            "id": self._ids.new("resp"),
+            "object": "response.compaction",
+            "created_at": CREATED,
+            "output": [*users, item],
+            "usage": self._usage([item], answer, incoming),
+        }
+
+    def events(self, reply: Json, incoming: Incoming) -> Iterator[bytes]:  # noqa: ARG002 - the protocol has it
+        """Yield the same answer as server-sent events."""
+        return stream(reply)
+
+    def refusing(self, refusal: Refusal, incoming: Incoming) -> Iterator[bytes] | None:
+        """Return the events that refuse a prompt only after its stream has begun, which it does for one too long."""
+        if not incoming.body.get("stream") or refusal.violation.code != "context_length_exceeded":
+            return None
+        begun = {"id": self._ids.new("resp"), "object": "response", "created_at": CREATED}
+        return refused({**_ECHOED, **begun, "model": incoming.body["model"]}, refusal.violation)
+
+    def _output(self, answer: Spoken, incoming: Incoming) -> list[Json]:
+        if isinstance(answer, Think):
+            thought = self._reasoning(answer, incoming)
+            return [thought, *self._said(answer.then, incoming, thought["id"])]
+        return self._said(answer, incoming, "")
+
+    def _reasoning(self, answer: Think, incoming: Incoming) -> Json:
+        said = [] if answer.redacted else [{"type": "summary_text", "text": answer.text}]
+        item: Json = {"id": self._ids.new("rs"), "type": "reasoning", "summary": said}
+        included = incoming.body.get("include")
+        if isinstance(included, list) and ENCRYPTED in included:
+            item["encrypted_content"] = self._sealing.sealed(answer.text)
+        return item
+
+    def _said(
+        self, answer: Say | CutOff | CallTools | Refuse | DropConnection, incoming: Incoming, reasoning: str
+    ) -> list[Json]:
+        match answer:
+            case CallTools():
+                said = [self._message(answer.text, reasoning)] if answer.text else []
+                free = {tool["name"] for tool in tools_in(incoming.body) if tool["type"] == "custom"}
+                calls = [
+                    self._call(call.name, dict(call.arguments), call.id, reasoning, is_free=call.name in free)
+                    for call in answer.calls
+                ]
+                return said + calls
+            case Refuse():
+                message = self._message("", reasoning)
+                return [{**message, "content": [{"type": "refusal", "refusal": answer.text}]}]
+            case CutOff():
+                return [{**self._message(answer.text, reasoning), "status": "incomplete"}]
+            case Say() | DropConnection():
+                return [self._message(answer.text, reasoning)]
+
+    def _message(self, text: str, reasoning: str) -> Json:
+        content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        return {
+            "id": led_by(self._ids.new("msg"), reasoning),
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [content],
+        }
+
+    def _call(self, name: str, arguments: Json, call_id: str, reasoning: str, *, is_free: bool) -> Json:
+        kind, given = ("custom_tool_call", "input") if is_free else ("function_call", "arguments")
+        written = str(arguments.get("input", "")) if is_free else write(arguments)
+        return {
+            "id": led_by(self._ids.new("ctc" if is_free else "fc"), reasoning),
+            "type": kind,
+            "status": "completed",
+            given: written,
+            "call_id": call_id or self._ids.new("call"),
+            "name": name,
+        }
+
+    def _usage(self, output: list[Json], answer: Spoken, incoming: Incoming) -> Json:
+        body, model = incoming.body, str(incoming.body["model"])
+        items = resolved(body, self._memory)
+        options = body.get("prompt_cache_options") or {}
+        answered = [
+            piece
+            for at, item in enumerate(output)
+            for piece in item_pieces(item, len(items) + at, self._sealing)
+        ]
+        prompt = Prompt(
+            pieces(body, items, self._sealing),
+            incoming.count,
+            answer=answered,
+            long=options.get("ttl") == "12h" or body.get("prompt_cache_retention") == "24h",
+            implicit=options.get("mode") != "explicit",
+            conversation=str(body.get("prompt_cache_key") or ""),
+        )
+        caching = self._machines.caching(model, otherwise="openai-5.5")
+        used = self._machines.use(prompt, model, caching)
+        reasoning = incoming.count(answer.text) if isinstance(answer, Think) else 0
+        said = prompt_tokens(
+            [piece for piece in answered if piece.role not in ("reasoning", "compaction")], incoming.count
+        )
+        return _told(used, output=reasoning + said, reasoning=reasoning)
+
+
+def _told(used: Used, *, output: int, reasoning: int) -> Json:
+    written = used.written + used.written_long
+    return {
+        "input_tokens": used.prompt,
+        "input_tokens_details": {"cached_tokens": used.read, "cache_write_tokens": written},
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": reasoning},
+        "total_tokens": used.prompt + output,
+    }
