@@ -3,7 +3,7 @@
     .venv/bin/python -m bench.chances
 
 A result counts at an age if the session went on for longer; it is used again if a later answer names something that
-stands in it alone (see `lowwater.replay.references`). Beside each share is the one that `chance_of_use` gives for the mean length.
+stands in it alone (see `lowwater.lab.references`). Beside each share is the one that `chance_of_use` gives for the mean length.
 """
 
 import sys

@@ -3,7 +3,7 @@
     .venv/bin/python -m bench.reach [MODEL] [--sample]
 
 Every recorded session with at least 60 calls is played through the library under rent-or-buy, with recall offered and a
-SQLite file as its store; before each call the uses of its answer are looked for (`lowwater.replay.references`). The halves are
+SQLite file as its store; before each call the uses of its answer are looked for (`lowwater.lab.references`). The halves are
 those of `bench.recall`: the querier was chosen on one, the figures that count are those of the other. The command ends
 with status 1 if less than 90 % of what left the view is one recall away.
 """

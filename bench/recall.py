@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.recall
 
-Of every recorded session, the uses (see `lowwater.replay.references`) that come more than 5 calls after a result of more than 600
+Of every recorded session, the uses (see `lowwater.lab.references`) that come more than 5 calls after a result of more than 600
 characters: is the very string in the placeholder, whose tokens are at most 16 % of the result's, frame included?
 The digest was tuned on one half of the sessions; the figures that count are those of the other half.
 """

@@ -15,6 +15,10 @@ from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import Settings
 
+if TYPE_CHECKING:
+    import httpx2
+
+
 _ROLE = """\
 You are a careful assistant at a command line. You work in the user's directory with a few tools: read_file and \
 search look at files, shell runs commands, write_file changes files; the user is asked before commands and changes. \
@@ -33,9 +37,6 @@ def instructions(directory: Path, notes: Sequence[str]) -> str:
         told.append("What you were asked to remember:\n" + "\n".join(f"- {note}" for note in notes))
     return "\n\n".join(told)
 
-
-if TYPE_CHECKING:
-    import httpx2
 
 _SOURCE = "chat"
 _MOST_OF_TITLE = 60

@@ -59,6 +59,10 @@ from lowwater.session.status import Status
 from lowwater.settings import Settings, WarningLevels
 from lowwater.settings.resolve import Resolved
 
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+
 _PIECES = re.compile(r"\n|[^\S\n]+|\S+")
 
 
@@ -445,9 +449,6 @@ COMMANDS: MappingProxyType[str, Command] = MappingProxyType(
     }
 )
 
-
-if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
 
 _PROMPT = "› "
 _MOST_OFFERED = 40

@@ -7,7 +7,7 @@ from lowwater.errors import BadSetting
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
 from lowwater.stores.shared import Conceal
-from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
+from lowwater.stores.sqlite.connections import sqlite_address
 from lowwater.stores.sqlite.store import SqliteStore
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -35,7 +35,7 @@ def open_store(address: str, *, conceal: Conceal = conceal_secrets, others: Sequ
     """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
 
     A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home; with `?sync=normal` behind it, commits do not wait for the disk (`store.sqlite.address`). Every `memory:` is a store of its own. `conceal` takes secrets out of a text
+    with `~/`, at home; with `?sync=normal` behind it, commits do not wait for the disk (`stores/sqlite/connections.py`). Every `memory:` is a store of its own. `conceal` takes secrets out of a text
     before its words are indexed. `others` are addresses that are opened elsewhere, as an error names them.
     """
     if address == "memory:":

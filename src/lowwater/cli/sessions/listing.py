@@ -56,10 +56,10 @@ def costs_of(account: Account) -> Costs:
 def _sum(amounts: Iterable[int | None]) -> int | None:
     """Return a sum; one with something unknown in it is unknown."""
     total = 0
-    for amount in amounts:
-        if amount is None:
+    for each in amounts:
+        if each is None:
             return None
-        total += amount
+        total += each
     return total
 
 
@@ -321,8 +321,8 @@ def _when(at: float, now: float) -> str:
 
 
 def _models(card: Card) -> Iterator[tuple[str, str]]:
-    for number, span in enumerate(card.models):
-        yield "" if number else "models", f"{on_one_line(span.model, 60)} since {moment(span.since)}"
+    for number, used in enumerate(card.models):
+        yield "" if number else "models", f"{on_one_line(used.model, 60)} since {moment(used.since)}"
     if card.models and card.models[-1].model != card.model:
         yield "", f"{on_one_line(card.model, 60)} again, by a rewind"
 

@@ -408,11 +408,11 @@ def show_around(
 
 
 def _passages(ledger: Ledger, numbers: Sequence[Numbers], words: str) -> Iterator[Block[_Place]]:
-    for told in read_messages(ledger, numbers):
-        text = told.text
+    for found in read_messages(ledger, numbers):
+        text = found.text
         for part in passages(text, words):
-            said = f"[{caption(ledger.messages, told)}{place_of(text, part)}]"
-            place = _Place(number=told.number, start=part.start, length=len(text))
+            said = f"[{caption(ledger.messages, found)}{place_of(text, part)}]"
+            place = _Place(number=found.number, start=part.start, length=len(text))
             yield Block(text=f"{said}\n{text[part.start : part.stop]}", about=place)
 
 

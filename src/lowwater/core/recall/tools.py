@@ -285,11 +285,11 @@ def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) ->
         return None
     pages: list[str] = []
     room = tokens
-    for told in read_messages(ledger, opened.numbers):
-        room -= told.tokens
+    for found in read_messages(ledger, opened.numbers):
+        room -= found.tokens
         if room < 0:
             return None
-        pages.append(f"[{caption(ledger.messages, told)}]\n{told.text}")
+        pages.append(f"[{caption(ledger.messages, found)}]\n{found.text}")
     text = "\n\n".join(pages)
     return text if count(text) <= tokens else None
 

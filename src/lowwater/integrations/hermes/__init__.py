@@ -12,7 +12,7 @@ __all__ = ["LowwaterEngine", "register"]
 
 def register(ctx: Any) -> None:  # noqa: ANN401 - Hermes' PluginContext
     """Register the engine, and what stands around each call of a model where this Hermes lets a plugin do so."""
-    from lowwater.integrations.hermes.engine import LowwaterEngine, around_call
+    from lowwater.integrations.hermes.engine import LowwaterEngine, around_call  # noqa: PLC0415 - needs Hermes
 
     sees_calls = callable(getattr(ctx, "register_middleware", None))
     if sees_calls:

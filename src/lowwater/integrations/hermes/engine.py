@@ -31,6 +31,10 @@ from lowwater.settings import Settings
 from lowwater.stores.sqlite.connections import SQLITE
 from lowwater.summarizers.model import ModelSummarizer
 
+if TYPE_CHECKING:
+    pass
+
+
 Json = dict[str, Any]
 
 _SENT_INSTEAD = "api_content"
@@ -523,9 +527,6 @@ def _unmarked(message: Json) -> Json:
     """Return a copy that Hermes has not written to its database yet."""
     return {name: value for name, value in message.items() if name != "_db_persisted"}
 
-
-if TYPE_CHECKING:
-    pass
 
 CHAT = "chat_completions"
 ENGINES: "WeakValueDictionary[str, LowwaterEngine]" = WeakValueDictionary()

@@ -14,6 +14,10 @@ from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.lab.replay.on_course import Outcome, SessionResult
 from lowwater.lab.replay.run import RunFolder
 
+if TYPE_CHECKING:
+    import pyarrow
+
+
 Type = Literal["bool", "int32", "int64", "double", "string"]
 Row = tuple[Any, ...]
 """A value for each column, in order."""
@@ -250,9 +254,6 @@ TABLES = (SESSIONS, OUTCOMES, GONE, EVENTS, CALLS)
 def _played(number: int, outcome: Outcome) -> Row:
     return number, outcome.policy, outcome.kind, outcome.arm
 
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _GROUP = 100_000
 """Rows that are in memory, and in a row group of a file."""

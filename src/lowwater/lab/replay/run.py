@@ -22,6 +22,9 @@ from lowwater.lab.replay.on_course import SessionResult
 from lowwater.lab.replay.session import VERSION, Options, Task, replay_session
 from lowwater.logs.recording import Recording
 
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
 
 class RunFolder:
     """Results by their keys: the same session under other options is another result, and neither gets in the other's way."""
@@ -120,9 +123,6 @@ def _as_they_come(
         done, running = wait(running, return_when=FIRST_COMPLETED)
         yield from (future.result() for future in done)
 
-
-if TYPE_CHECKING:
-    from ray import ObjectRef
 
 _DECIDING = ("lowwater", "msgspec", "numpy", "splintr-rs", "genai-prices")
 """Packages whose versions results may depend on."""
