@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from lowwater.core.accounts.advice import dollars
 from lowwater.core.models.model import Model
-from lowwater.lab.peers import DECLARED, PEERS
-from lowwater.lab.replay.on_course import OPTIMUM, Kind
 
 UNKNOWN = "unknown"
 _NANO = 1_000_000_000
@@ -55,24 +53,6 @@ def short(tokens: float) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-OURS = "rent-or-buy"
-_ENGINE = ", real engine"
-
-
-def label(policy: str, kind: Kind) -> str:
-    """Return a policy's name, with what played it if that was the real engine."""
-    return f"{policy}{_ENGINE}" if kind == "full" else policy
-
-
-def about(policy: str) -> str:
-    """Return in one sentence what a policy does, in the words of its code; empty if that says nothing."""
-    if policy == OPTIMUM:
-        return "The cheapest schedule of prunes and summaries, found with hindsight."
-    made = DECLARED.get(policy) or PEERS.get(policy)
-    first, _, _ = (getattr(made, "__doc__", None) or "").partition("\n")
-    return first.replace("`", "")
 
 
 MOST_COLUMNS = 120

@@ -13,20 +13,36 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
 from lowwater.lab.pages.document import (
-    OURS,
     Document,
     Tile,
-    about,
-    label,
     listed,
     money,
     share,
     times,
     written,
 )
+from lowwater.lab.peers import DECLARED, PEERS
 from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Event, Kind, Series, SessionResult
 from lowwater.lab.replay.report import NANO, Figures, PolicyReport, Report
 from lowwater.lab.replay.script import ASSUMED, PAUSE
+
+OURS = "rent-or-buy"
+_ENGINE = ", real engine"
+
+
+def label(policy: str, kind: Kind) -> str:
+    """Return a policy's name, with what played it if that was the real engine."""
+    return f"{policy}{_ENGINE}" if kind == "full" else policy
+
+
+def about(policy: str) -> str:
+    """Return in one sentence what a policy does, in the words of its code; empty if that says nothing."""
+    if policy == OPTIMUM:
+        return "The cheapest schedule of prunes and summaries, found with hindsight."
+    made = DECLARED.get(policy) or PEERS.get(policy)
+    first, _, _ = (getattr(made, "__doc__", None) or "").partition("\n")
+    return first.replace("`", "")
+
 
 MOST_POINTS = 160
 MOST_NUMBERS = 500_000
