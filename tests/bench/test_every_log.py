@@ -4,7 +4,7 @@ import pytest
 
 from bench.every_log import COMMANDS, MOST, TRANSCRIPTS, every_file, lines_of, main, shares, try_file
 from lowwater.lab.replay.run import cores
-from tests.replay.claude_lines import ClaudeLines
+from tests.logs.claude_lines import ClaudeLines
 
 
 def test_a_table_tells_what_went_through_and_what_did_not(tmp_path, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from tests.replay.claude_lines import ClaudeLines
+from tests.logs.claude_lines import ClaudeLines
 
 
 def log(tmp_path: Path) -> Path:

@@ -14,7 +14,7 @@ from lowwater.gateway.options import Options
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
-from tests.send.test_real_prefix_cache import LlamaServer, llama
+from tests.summarizers.test_real_prefix_cache import LlamaServer, llama
 
 pytestmark = pytest.mark.full
 

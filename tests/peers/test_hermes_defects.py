@@ -1,4 +1,4 @@
-"""Defects measured in Hermes 0.19, at the level of the library; those of decisions alone are in tests/decide."""
+"""Defects measured in Hermes 0.19, at the level of the library; those of decisions alone are in tests/core/policies."""
 
 import json
 

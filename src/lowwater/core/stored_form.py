@@ -4,7 +4,7 @@ Stores hold msgpack and exports hold JSON, both with these names. A stored class
 (`rename=stored_as("rewound")`), so an attribute or a class can be renamed without changing what is stored:
 write `discard_later=drops_later` where the attribute that is stored as `discard_later` is now called `drops_later`.
 An attribute that is missing here cannot be defined. Tags are written on the classes (`tag="rewound"`), and
-`tests/store/stored.txt` lists everything that is frozen.
+`tests/stores/stored.txt` lists everything that is frozen.
 
 A name that was stored once is never given another meaning. Whoever adds a field to the state, or changes the meaning
 of one, raises `FORM`, and an older Lowwater then refuses the state instead of losing part of it. Whoever adds a field or

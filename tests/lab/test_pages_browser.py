@@ -1,0 +1,281 @@
+"""The pages in a real browser: drawn, quiet, without a network, and usable by pointer and by keyboard."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lowwater.lab.pages.audit import audit_page
+from lowwater.lab.pages.replay import replay_page
+from tests.lab.paged import DOLLAR, HOSTILE, MADE, audit_of, replay_of, session_result
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+INSTALLED = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+IS_NEEDED = "TESTS_NEED_BROWSER" in os.environ
+"""In `make test-full` a missing browser is a failure."""
+
+CHARTS = {
+    "audit": ("days", "spending", "savings", "misses"),
+    "replay": ("ranges", "frontier", "cumulated", "views", "layers", "spent"),
+}
+NAMES = pytest.mark.parametrize("name", list(CHARTS))
+Opened = Callable[..., "Tab"]
+
+
+class Tab:
+    """A tab that takes note of everything that a page in it should not do."""
+
+    def __init__(self, page) -> None:
+        self.page = page
+        self.wrong: list[str] = []
+        self._address = ""
+        page.on("console", lambda said: self.wrong.append(said.text))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: self.wrong.append(dialog.message))
+        page.on("request", lambda asked: self.wrong.append(asked.url) if asked.url != self._address else None)
+
+    def open(self, path: Path, *, scheme: str = "light") -> None:
+        self.page.set_viewport_size({"width": 1_200, "height": 900})
+        self.page.emulate_media(media="screen", color_scheme=scheme)
+        self._address = path.as_uri()
+        self.page.goto(self._address)
+
+    def number(self, expression: str) -> float:
+        return float(self.page.evaluate(expression))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    report, timelines = replay_of(
+        session_result(1, name=HOSTILE), session_result(2, calls=1_000), session_result(3), session_result(4)
+    )
+    nothing, none = replay_of()
+    texts = {
+        "audit": audit_page(audit_of(40, names={1: HOSTILE}), made_at=MADE),
+        "replay": replay_page(report, timelines=timelines, made_at=MADE),
+        "audit of nothing": audit_page(audit_of(0), made_at=MADE),
+        "replay of nothing": replay_page(nothing, timelines=none, made_at=MADE),
+        "audit of many": audit_page(audit_of(5_000), made_at=MADE),
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in texts}
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    with playwright.sync_playwright() as started:
+        path = INSTALLED or started.chromium.executable_path
+        if not Path(path).exists():
+            (pytest.fail if IS_NEEDED else pytest.skip)("no Chromium is installed")
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield Tab(browser.new_context(offline=True).new_page())
+        browser.close()
+
+
+@pytest.fixture
+def opened(tab: Tab, files: dict[str, Path]) -> Iterator[Opened]:
+    """Open a page by its name, and see to it that it did nothing wrong."""
+
+    def open_page(name: str, *, scheme: str = "light") -> Tab:
+        tab.open(files[name], scheme=scheme)
+        return tab
+
+    tab.wrong.clear()
+    yield open_page
+    assert tab.wrong == []
+
+
+@NAMES
+def test_a_page_is_drawn_without_a_complaint_or_a_request(opened: Opened, name: str) -> None:
+    tab = opened(name)
+    for chart in CHARTS[name]:
+        box = tab.page.locator(f"#{chart} > svg").bounding_box()
+        assert box["width"] > 300, chart
+        assert box["height"] > 60, chart
+        marks = f"#{chart} svg :is(path[class], rect[class], circle[class])"
+        shapes = tab.page.eval_on_selector_all(
+            marks,
+            "all => all.filter(each => { const box = each.getBBox(); return box.width + box.height > 1; }).length",
+        )
+        assert shapes >= 2, chart
+
+
+@NAMES
+def test_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
+    tab = opened(name)
+    for width in (320, 390, 800, 1_000, 2_000):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        tab.page.wait_for_function(f"innerWidth === {width}")
+        assert tab.number("document.documentElement.scrollWidth") <= width
+
+
+@NAMES
+def test_dark_follows_the_system_and_the_button(opened: Opened, name: str) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = opened(name).page.evaluate(paper)
+    page = opened(name, scheme="dark").page
+    assert light == "rgb(246, 247, 249)"
+    assert page.evaluate(paper) == "rgb(15, 18, 22)"
+    page.click("#theme")
+    assert page.evaluate(paper) == light
+    assert page.inner_text("#theme") == "Dark"
+
+
+@NAMES
+def test_paper_is_white_has_no_controls_and_words_of_a_readable_size(opened: Opened, name: str) -> None:
+    tab = opened(name, scheme="dark")
+    widths = """() => {
+        dispatchEvent(new Event("beforeprint"));
+        return [...document.querySelectorAll(".chart > svg")].map(each => each.viewBox.baseVal.width);
+    }"""
+    assert set(tab.page.evaluate(widths)) == {660}
+    tab.page.emulate_media(media="print")
+    card = "getComputedStyle(document.querySelector('section')).backgroundColor"
+    assert tab.page.evaluate(card) == "rgb(255, 255, 255)"
+    assert not tab.page.is_visible("#theme")
+    assert tab.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_a_column_sorts_by_its_button_and_by_the_keyboard(opened: Opened) -> None:
+    page = opened("audit").page
+    first = "#sessions tbody tr:first-child td"
+    assert page.inner_text(f"{first}:last-child") == "$40.00"
+    button = page.locator("#sessions th button", has_text="calls")
+    button.click()
+    assert page.locator("#sessions th[aria-sort=descending]").inner_text() == "calls"
+    assert page.inner_text(f"{first}:nth-child(3)") == "50"
+    page.keyboard.press("Enter")
+    assert page.locator("#sessions th[aria-sort=ascending]").inner_text() == "calls"
+    assert page.inner_text(f"{first}:nth-child(3)") == "11"
+
+
+def test_a_phone_has_cards_and_a_list_to_sort_by(opened: Opened) -> None:
+    page = opened("audit").page
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.select_option("#sessions .by select", label="calls")
+    card = page.locator("#sessions tbody tr").first
+    assert card.locator("td").nth(2).inner_text() == "50"
+    assert page.evaluate("getComputedStyle(document.querySelector('#sessions tbody tr')).display") == "grid"
+
+
+def test_what_is_not_known_sorts_last_either_way(opened: Opened) -> None:
+    page = opened("audit").page
+    costs = page.locator("#sessions tbody td:last-child")
+    page.locator("#sessions .more").click()
+    assert costs.count() == 40
+    assert costs.last.inner_text() == "unknown"
+    page.locator("#sessions th button", has_text="cost").last.click()
+    assert costs.first.inner_text() == "$1.00"
+    assert costs.last.inner_text() == "unknown"
+
+
+def test_a_table_filters_and_shows_more(opened: Opened) -> None:
+    page = opened("audit").page
+    rows = page.locator("#sessions tbody tr")
+    assert rows.count() == 15
+    page.fill("#sessions input", "session-0039")
+    assert rows.count() == 1
+    assert page.inner_text("#sessions [role=status]") == "1 of 1 shown"
+
+
+def test_the_pickers_change_what_is_drawn(opened: Opened) -> None:
+    tab = opened("replay")
+    page = tab.page
+    drawn = "document.querySelector('#layers svg').innerHTML"
+    before = page.evaluate(drawn)
+    names = page.locator("#session option").all_inner_texts()
+    assert len(names) == 4
+    assert "1,000 calls" in names[0]
+    assert "of them drawn" in page.inner_text("#session-facts")
+    page.select_option("#session", label=names[1])
+    assert page.evaluate(drawn) != before
+    assert "of them drawn" not in page.inner_text("#session-facts")
+    page.select_option("#policy", label="claude-code")
+    assert page.inner_text("#layers-title").endswith("claude-code")
+
+
+def test_a_session_is_opened_from_the_table(opened: Opened) -> None:
+    page = opened("replay").page
+    page.locator("#sessions .link", has_text="session-0003").click()
+    assert "session-0003" in page.locator("#session option:checked").inner_text()
+
+
+def test_events_are_marked_where_they_happened(opened: Opened) -> None:
+    page = opened("replay").page
+    page.select_option(
+        "#session", label=page.locator("#session option", has_text="session-0003").inner_text()
+    )
+    assert page.locator("#views path.event").count() == 2
+
+
+def test_a_cache_that_is_unkind_is_one_click_away(opened: Opened) -> None:
+    tab = opened("replay")
+    page = tab.page
+    assert "real engine" in page.inner_text("#policies")
+    page.locator("#arm button").last.click()
+    assert page.locator("#arm button").last.get_attribute("aria-pressed") == "true"
+    assert "real engine" not in page.inner_text("#policies")
+    page.locator("#kind button").last.click()
+    assert "did not play" in page.inner_text("#ranges")
+
+
+def test_a_legend_hides_and_shows_a_line(opened: Opened) -> None:
+    page = opened("replay").page
+    lines = page.locator("#cumulated path.line")
+    before = lines.count()
+    key = page.locator("#cumulated-legend button", has_text="never")
+    key.click()
+    assert lines.count() == before - 1
+    page.keyboard.press("Enter")
+    assert lines.count() == before
+
+
+def test_the_pointer_reads_exact_numbers(opened: Opened) -> None:
+    page = opened("audit").page
+    page.locator("#savings").scroll_into_view_if_needed()
+    box = page.locator("#savings").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 15)
+    paid = audit_of(40).total.figures.cost or 0
+    assert f"${paid / DOLLAR:.4f}" in page.inner_text(".tip.shown")
+    page.mouse.move(0, 0)
+    assert page.locator(".tip.shown").count() == 0
+
+
+def test_the_keyboard_reads_every_chart(opened: Opened) -> None:
+    page = opened("replay").page
+    for chart in CHARTS["replay"]:
+        page.focus(f"#{chart}")
+        page.keyboard.press("ArrowRight")
+        first = page.inner_text(".tip.shown")
+        page.keyboard.press("End")
+        assert page.inner_text(".tip.shown") != first, chart
+        page.keyboard.press("Escape")
+        assert page.locator(".tip.shown").count() == 0
+
+
+@NAMES
+def test_a_name_that_looks_like_markup_is_shown_and_not_obeyed(opened: Opened, name: str) -> None:
+    tab = opened(name)
+    tab.page.fill("#sessions input", "onerror")
+    assert tab.page.locator("#sessions tbody tr").count() == 1
+    assert "</script><img src=x" in tab.page.inner_text("#sessions tbody")
+    assert tab.page.locator("img").count() == 0
+
+
+@NAMES
+def test_a_report_of_nothing_opens(opened: Opened, name: str) -> None:
+    page = opened(f"{name} of nothing").page
+    assert page.is_visible("h1")
+    assert page.is_visible("#arm, #one-session") is False
+
+
+def test_thousands_of_sessions_open_fast(opened: Opened) -> None:
+    tab = opened("audit of many")
+    took = tab.number("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert took < 5_000
+    assert 0 < tab.page.locator("#days rect.column").count() <= 120 * 8
