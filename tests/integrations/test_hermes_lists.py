@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.reconcile import branch_of
-from lowwater.integrations.hermes.engine import (
+from lowwater.integrations.hermes.history import (
     Standings,
     key_of,
     keys_of,

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from lowwater.errors import BadSetting
 from lowwater.integrations.framework import Newest
-from lowwater.integrations.litellm.hook import Listening, answer_of, name_of, told_id
+from lowwater.integrations.litellm.messages import Listening, answer_of, name_of, told_id
 
 Json = dict[str, Any]
 FIRST: Json = {"role": "user", "content": "hello"}

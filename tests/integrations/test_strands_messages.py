@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.errors import BadSetting
-from lowwater.integrations.strands.manager import answer_of, message_of, view_of
+from lowwater.integrations.strands.messages import answer_of, message_of, view_of
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 

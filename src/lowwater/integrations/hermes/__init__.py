@@ -12,7 +12,8 @@ __all__ = ["LowwaterEngine", "register"]
 
 def register(ctx: Any) -> None:  # noqa: ANN401 - Hermes' PluginContext
     """Register the engine, and what stands around each call of a model where this Hermes lets a plugin do so."""
-    from lowwater.integrations.hermes.engine import LowwaterEngine, around_call  # noqa: PLC0415 - needs Hermes
+    from lowwater.integrations.hermes.engine import LowwaterEngine  # noqa: PLC0415 - needs Hermes
+    from lowwater.integrations.hermes.history import around_call  # noqa: PLC0415 - nothing is loaded before it is asked for
 
     sees_calls = callable(getattr(ctx, "register_middleware", None))
     if sees_calls:
