@@ -3,7 +3,7 @@
 from statistics import median
 from time import perf_counter
 
-from lowwater.core.entries import Appended, Compacted, Kept, Numbers, Summarized
+from lowwater.core.entries import Appended, Compacted, KeptRange, Numbers, SummarizedSpan
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message
@@ -22,8 +22,8 @@ def with_history(length: int) -> Ledger:
         batch = messages[start : start + 50]
         ledger = ledger.append(Appended(at=0.0, messages=batch, tokens=(6,) * len(batch)))
     cut = length - VIEW + 1
-    summary = Summarized(text="so far", role="user", sources=(Numbers(first=1, last=cut),), tokens=2)
-    tail = Kept(numbers=Numbers(first=cut + 1, last=length))
+    summary = SummarizedSpan(text="so far", role="user", sources=(Numbers(first=1, last=cut),), tokens=2)
+    tail = KeptRange(numbers=Numbers(first=cut + 1, last=length))
     return ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=(summary, tail)))
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from bench.peers.took import Took, timed
 from lowwater import Lowwater
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Summarized
+from lowwater.core.entries import Appended, Compacted, Entry, KeptRange, Numbers, Opened, SummarizedSpan
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Message
 from lowwater.core.stored import About, Append
@@ -82,8 +82,8 @@ def _chapters(length: int) -> Iterator[tuple[Entry, ...]]:
         end = start + EVERY
         cut = next(at for at in range(EVERY - TAIL, 0, -1) if messages[at].role == "user") + start
         sources = (Numbers(first=1, last=cut),)
-        summary = Summarized(text=SUMMARY, role="user", sources=sources, tokens=summary_tokens)
-        tail = Kept(numbers=Numbers(first=cut + 1, last=end))
+        summary = SummarizedSpan(text=SUMMARY, role="user", sources=sources, tokens=summary_tokens)
+        tail = KeptRange(numbers=Numbers(first=cut + 1, last=end))
         yield (*appended, Compacted(at=float(end), mechanisms=("summarize",), stands=(summary, tail)))
 
 
@@ -208,5 +208,5 @@ def commits(history: History, rounds: int) -> Commits:
 
 def _stood_for(new: Append) -> int:
     stands = [stand for entry in new.entries if isinstance(entry, Compacted) for stand in entry.stands]
-    numbers = [each for stand in stands if isinstance(stand, Summarized) for each in stand.sources]
+    numbers = [each for stand in stands if isinstance(stand, SummarizedSpan) for each in stand.sources]
     return sum(each.last - each.first + 1 for each in numbers if isinstance(each, Numbers))

@@ -16,7 +16,7 @@ from statistics import median_low
 
 from msgspec import Struct
 
-from lowwater.lab.audit.calls import Call, Start
+from lowwater.lab.audit.calls import AuditedCall, Start
 
 _ALIKE = 0.02
 """First prompts that differ by no more than this share are taken to begin with the same."""
@@ -40,7 +40,7 @@ class Begun(Struct, frozen=True, kw_only=True, dict=True):
 
     agent: str
     folder: str
-    calls: tuple[Call, ...]
+    calls: tuple[AuditedCall, ...]
     """Those whose prompt was recorded."""
 
     @cached_property

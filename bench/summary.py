@@ -13,7 +13,7 @@ from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.groups import legal_cuts
 from lowwater.core.messages import Message, texts_of
 from lowwater.core.summary.activity import story_of
-from lowwater.core.summary.critical import Kept, critical_references, references_of
+from lowwater.core.summary.critical import KeptReferences, critical_references, references_of
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import Critical, SummaryRequest
 from lowwater.core.summary.text import named_in
@@ -125,7 +125,7 @@ def texts_within(value: object) -> Iterator[str]:
 def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]:
     """Cut at 60 %; count what the assistant names later, unprompted, and had seen before, and what of it was kept."""
     cut = min(legal_cuts(case.messages), key=lambda at: abs(at - len(case.messages) * 6 // 10))
-    kept = Kept(extract(request_for(case.messages[:cut], budget), tokenizer))
+    kept = KeptReferences(extract(request_for(case.messages[:cut], budget), tokenizer))
     past = "\n".join(text for message in case.messages[:cut] for text in texts_of(message))
     shown, uses = "", set[Critical]()
     for message in case.messages[cut:]:
@@ -140,7 +140,7 @@ def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]
 
 
 def share(text: str, wanted: Sequence[Critical]) -> float:
-    kept = Kept(text)
+    kept = KeptReferences(text)
     return sum(map(kept.has, wanted)) / len(wanted) if wanted else 1.0
 
 

@@ -16,7 +16,7 @@ from lowwater.core.messages import Message
 from lowwater.core.models.model import Model
 from lowwater.core.strict_json import read_fields
 from lowwater.core.tokens.counting import count_message
-from lowwater.core.turns.state import key_behind, lay_out
+from lowwater.core.turns.state import key_behind, lay_out_prompt
 from lowwater.errors import LowwaterError
 from lowwater.gateway.relay import Receive, Scope, Send
 from lowwater.protocols import Clock
@@ -84,7 +84,7 @@ class SimulatedProvider:
         sizes = tuple(self._size(message) for message in messages)
         view = Ledger().append(Appended(at=0.0, messages=tuple(messages), tokens=sizes)).view
         prompt = calibration_for(self._model.name).next_prompt(sum(sizes))
-        laid = lay_out(view, start=b"", prompt=prompt, scale=self._scale, marks={})
+        laid = lay_out_prompt(view, start=b"", prompt=prompt, scale=self._scale, marks={})
         at = self._clock.now()
         expected = expected_usage(playing.belief, laid.layout, self._model, at)
         usage = msgspec.structs.replace(expected, output=output)

@@ -6,7 +6,17 @@ from typing import Protocol
 from lowwater.core.entries import Entry
 from lowwater.core.events import Event
 from lowwater.core.ledger import Numbered
-from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
+from lowwater.core.stored import (
+    About,
+    Account,
+    Append,
+    Fingerprint,
+    FingerprintMatch,
+    Hit,
+    Listed,
+    Outline,
+    Stored,
+)
 from lowwater.core.summary.request import SummaryRequest, Written
 
 
@@ -136,17 +146,17 @@ class Index(Protocol):
         ...
 
 
-class Trails(Protocol):
+class Fingerprints(Protocol):
     """Knows sessions again by the lists their clients keep."""
 
-    def leave(self, trail: Trail, /) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Note what a session was seen with; what it was seen with before stays known, and is no longer the newest.
 
-        A session that is not kept leaves no trail.
+        A session that is not kept leaves no fingerprint.
         """
         ...
 
-    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
         """Return the sessions of this tenant that were ever seen with one of these keys, in any order."""
         ...
 
@@ -155,7 +165,7 @@ class Trails(Protocol):
         ...
 
 
-class Store(Ledgers, Accounts, Index, Trails, Protocol):
+class Store(Ledgers, Accounts, Index, Fingerprints, Protocol):
     """All of that in one place; `lowwater.testing.store_contract` is the full contract."""
 
     def close(self) -> None:

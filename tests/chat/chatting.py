@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lowwater.chat.chat import Chat
-from lowwater.chat.model_access import Reach
+from lowwater.chat.model_access import ModelAccess
 from lowwater.chat.tools import Memory, Outcome
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.warnings import UsageWarning
@@ -53,7 +53,7 @@ def chat_with(directory: Path, watched: Watched, *, store: str = "memory:", **op
         return True
 
     given: dict[str, Any] = {
-        "reach": Reach(is_scripted=True),
+        "reach": ModelAccess(is_scripted=True),
         "model": "claude-haiku-4-5",
         "store": open_store(store),
         "settings": Settings(),
@@ -67,10 +67,10 @@ def chat_with(directory: Path, watched: Watched, *, store: str = "memory:", **op
     return Chat(**given | options)
 
 
-def reach_to(provider: Provider, format: Format) -> Reach:
+def reach_to(provider: Provider, format: Format) -> ModelAccess:
     """Return how to reach the rules-checking provider in one format."""
     url = provider.anthropic_base_url if format == "anthropic" else provider.openai_base_url
-    return Reach(base_url=url, format=format, api_key="k")
+    return ModelAccess(base_url=url, format=format, api_key="k")
 
 
 def chat_at(provider: Provider, format: Format, directory: Path, watched: Watched, **options: Any) -> Chat:

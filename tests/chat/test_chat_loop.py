@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.chat.loop import unbroken
+from lowwater.chat.loop import defer_interrupt
 from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
 from lowwater.testing.provider import (
@@ -288,7 +288,7 @@ def test_ctrl_c_waits_until_what_must_not_be_done_by_half_is_done() -> None:
     done: list[str] = []
 
     def keep() -> None:
-        with unbroken():
+        with defer_interrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("all of it")
 

@@ -45,7 +45,7 @@ def secretive(tmp_path: Path) -> Path:
             {"role": "assistant", "content": f"answer {number} " + "so " * 2500},
             {"role": "user", "content": f"question {number} " + "and " * 2500},
         ]
-    session.take_in(said, system=f"Never print {SECRET}.")
+    session.sync_messages(said, system=f"Never print {SECRET}.")
     assert session.compress() is not None
     library.close()
     return store
@@ -198,8 +198,8 @@ def test_what_a_client_took_back_is_left_out_unless_all_is_wanted(tmp_path: Path
     library = Lowwater(model=MODEL, store=address(store))
     session = library.session("work")
     first = {"role": "user", "content": "first"}
-    session.take_in([first, {"role": "assistant", "content": "no"}, {"role": "user", "content": "why"}])
-    session.take_in([first, {"role": "assistant", "content": "yes"}])
+    session.sync_messages([first, {"role": "assistant", "content": "no"}, {"role": "user", "content": "why"}])
+    session.sync_messages([first, {"role": "assistant", "content": "yes"}])
     library.close()
     done = sessions(store, "export", "work")
     assert [json.loads(line)["content"] for line in done.stdout.splitlines()] == ["first", "yes"]

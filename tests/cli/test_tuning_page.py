@@ -11,7 +11,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.cli.presets import presets
 from lowwater.core.costs.prices import price_of
 from lowwater.core.costs.tuning import Tuning, tuning_of
-from lowwater.core.decisions import Bargain, Market
+from lowwater.core.decisions import Candidates, PricedPlan
 from lowwater.core.policies.explanations import explain
 from lowwater.core.policies.reasons import CODES
 from lowwater.core.policies.rent_or_buy import rent_or_buy
@@ -45,7 +45,7 @@ def explained() -> str:
     assert prices is not None
     read, prompt, hit = prices.cache_read, 92_000, 90_000
 
-    def on_sale(plan: Proposal, *, first: int, calls: int, rework: int, summary: int = 0) -> Bargain:
+    def on_sale(plan: Proposal, *, first: int, calls: int, rework: int, summary: int = 0) -> PricedPlan:
         bought = price_of(
             prices,
             prices,
@@ -55,7 +55,7 @@ def explained() -> str:
             removes=plan.removes,
             summary_cost=summary,
         )
-        return Bargain(
+        return PricedPlan(
             plan=(plan,),
             removes=plan.removes,
             kept=first,
@@ -71,7 +71,7 @@ def explained() -> str:
     elision = on_sale(offer("elide", 26_000), first=31_000, calls=14, rework=9_000_000)
     text = on_sale(offer("summarize", 49_000), first=20_000, calls=11, rework=21_000_000, summary=riding)
     kept = (hit * read + (prompt - hit) * prices.cache_write) // 1_000
-    market = Market(currency="usd", warm="warm", hit=hit, kept=kept, bargains=(elision, text))
+    market = Candidates(currency="usd", warm="warm", hit=hit, kept=kept, bargains=(elision, text))
     now = situation(prompt, context=1_000_000, market=market)
     return explain(rent_or_buy(now, Settings()), market=market)
 

@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Checkpointed,
     Compacted,
     Edit,
     Entry,
-    Kept,
+    KeptRange,
     ModelChanged,
     Numbers,
     Opened,
     PreambleChanged,
     Rewound,
-    Summarized,
+    SummarizedSpan,
 )
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import AnyPart, Image, Message, Text, ToolCall, ToolResult
@@ -36,16 +36,18 @@ def appended(*texts: str) -> Appended:
     )
 
 
-def compacted(*stands: Kept | Altered | Summarized) -> Compacted:
+def compacted(*stands: KeptRange | AlteredMessage | SummarizedSpan) -> Compacted:
     return Compacted(at=0.0, mechanisms=("summarize",), stands=stands)
 
 
-def kept(first: int, last: int) -> Kept:
-    return Kept(numbers=Numbers(first=first, last=last))
+def kept(first: int, last: int) -> KeptRange:
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
-def summary(text: str, first: int, last: int) -> Summarized:
-    return Summarized(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=len(text))
+def summary(text: str, first: int, last: int) -> SummarizedSpan:
+    return SummarizedSpan(
+        text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=len(text)
+    )
 
 
 def texts(ledger: Ledger) -> list[str]:
@@ -98,7 +100,7 @@ def test_an_altered_message_shows_its_placeholder_and_keeps_the_rest() -> None:
         Edit(path=(0, 1), by=None),
         Edit(path=(2,), by=None),
     )
-    ledger = ledger.append(compacted(Altered(number=1, edits=edits, tokens=4)))
+    ledger = ledger.append(compacted(AlteredMessage(number=1, edits=edits, tokens=4)))
     [item] = ledger.view.items
     assert isinstance(item, Edited)
     assert item.message.parts == (ToolResult(call_id="a", parts=(Text(text="[elided]"),)), parts[1])
@@ -109,9 +111,9 @@ def test_an_altered_message_shows_its_placeholder_and_keeps_the_rest() -> None:
     "entry",
     [
         compacted(kept(1, 9)),
-        compacted(Altered(number=5, edits=(), tokens=0)),
-        compacted(Altered(number=1, edits=(Edit(path=(3,), by=None),), tokens=0)),
-        compacted(Altered(number=1, edits=(Edit(path=(0, 0), by=None),), tokens=0)),
+        compacted(AlteredMessage(number=5, edits=(), tokens=0)),
+        compacted(AlteredMessage(number=1, edits=(Edit(path=(3,), by=None),), tokens=0)),
+        compacted(AlteredMessage(number=1, edits=(Edit(path=(0, 0), by=None),), tokens=0)),
         compacted(summary("s", 1, 4)),
         Rewound(at=0.0, to=7),
         Rewound(at=0.0, to=-1),

@@ -2,11 +2,20 @@
 
 from hypothesis import given
 
-from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Opened, Rewound, Summarized
+from lowwater.core.entries import (
+    Appended,
+    Compacted,
+    Entry,
+    KeptRange,
+    Numbers,
+    Opened,
+    Rewound,
+    SummarizedSpan,
+)
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.ledger_loading import reopen
 from lowwater.core.messages import Message, Text
-from lowwater.core.sequences import Distant
+from lowwater.core.sequences import LazySequence
 from lowwater.core.stored import Landmark, Outline
 from lowwater.testing.strategies import ledgers
 
@@ -49,8 +58,10 @@ class Elsewhere:
         return self.ledger.messages[first:end]
 
     def reopened(self) -> Ledger:
-        entries: Distant[Entry] = Distant(len(self.ledger.entries), self.entries)
-        return reopen(outline_of(self.ledger), entries, Distant(len(self.ledger.messages), self.messages))
+        entries: LazySequence[Entry] = LazySequence(len(self.ledger.entries), self.entries)
+        return reopen(
+            outline_of(self.ledger), entries, LazySequence(len(self.ledger.messages), self.messages)
+        )
 
 
 @given(ledgers())
@@ -93,8 +104,12 @@ def test_only_what_the_view_shows_is_fetched_and_neighbours_together() -> None:
         message = Message(role="user", parts=(Text(text=f"message {number}"),))
         return Appended(at=float(number), messages=(message,), tokens=(2,))
 
-    summary = Summarized(text="so far", role="user", sources=(Numbers(first=4, last=980),), tokens=5)
-    stands = (Kept(numbers=Numbers(first=1, last=3)), summary, Kept(numbers=Numbers(first=981, last=1_000)))
+    summary = SummarizedSpan(text="so far", role="user", sources=(Numbers(first=4, last=980),), tokens=5)
+    stands = (
+        KeptRange(numbers=Numbers(first=1, last=3)),
+        summary,
+        KeptRange(numbers=Numbers(first=981, last=1_000)),
+    )
     entries: list[Entry] = [Opened(at=0.0, model="m", vocabulary="words"), *map(said, range(1, 1_001))]
     entries += [Compacted(at=1_001.0, mechanisms=("summarize",), stands=stands), said(1_001), said(1_002)]
     elsewhere = Elsewhere(Ledger().extend(entries))

@@ -2,15 +2,15 @@
 
 from lowwater.core.cache.marks import Seams, seams_of
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Compacted,
     Edit,
-    Kept,
+    KeptRange,
     Numbers,
     PreambleChanged,
     Rewound,
-    Summarized,
+    SummarizedSpan,
 )
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolResult
@@ -32,14 +32,14 @@ def opened(messages: list[Message] | None = None) -> Ledger:
     return Ledger().append(Appended(at=0.0, messages=tuple(messages), tokens=(10,) * len(messages)))
 
 
-def kept(first: int, last: int) -> Kept:
-    return Kept(numbers=Numbers(first=first, last=last))
+def kept(first: int, last: int) -> KeptRange:
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
-def elided(ledger: Ledger, number: int, text: str = "[elided]") -> Altered:
+def elided(ledger: Ledger, number: int, text: str = "[elided]") -> AlteredMessage:
     result = ledger.message(number).results[0]
     by = ToolResult(call_id=result.call_id, parts=(Text(text=text),))
-    return Altered(number=number, edits=(Edit(path=(0,), by=by),), tokens=3)
+    return AlteredMessage(number=number, edits=(Edit(path=(0,), by=by),), tokens=3)
 
 
 def pruned(ledger: Ledger, *mechanisms: str) -> Ledger:
@@ -77,7 +77,7 @@ def test_a_turn_later_all_of_the_last_request_is_shared_again_and_the_edge_stays
 
 def test_a_summary_is_an_edge() -> None:
     ledger = opened()
-    summary = Summarized(text="So far.", role="user", sources=(Numbers(first=2, last=5),), tokens=5)
+    summary = SummarizedSpan(text="So far.", role="user", sources=(Numbers(first=2, last=5),), tokens=5)
     ledger = ledger.append(
         Compacted(at=1.0, mechanisms=("summarize",), stands=(kept(1, 1), summary, kept(6, 11)))
     )

@@ -2,10 +2,19 @@
 
 from hypothesis import given
 
-from lowwater.core.entries import Compacted, Edit, Kept, Numbers, apply_edits, merge_edits
+from lowwater.core.entries import Compacted, Edit, KeptRange, Numbers, apply_edits, merge_edits
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolResult
-from lowwater.core.view import Edited, Item, Original, Summary, folded, items_shown, parts_of, stands_of
+from lowwater.core.view import (
+    Edited,
+    Item,
+    Original,
+    Summary,
+    items_shown,
+    neighbours_to_join,
+    parts_of,
+    view_items,
+)
 from lowwater.testing.strategies import ledgers
 from lowwater.testing.views import Script
 
@@ -13,7 +22,7 @@ from lowwater.testing.views import Script
 @given(ledgers())
 def test_stands_of_a_view_show_that_view(ledger: Ledger) -> None:
     items = list(ledger.view.items)
-    entry = Compacted(at=0.0, mechanisms=(), stands=stands_of(items))
+    entry = Compacted(at=0.0, mechanisms=(), stands=view_items(items))
     assert list(ledger.append(entry).view.items) == items
 
 
@@ -28,16 +37,16 @@ def test_the_parts_of_an_item_are_those_it_shows(ledger: Ledger) -> None:
 
 def test_originals_in_a_row_become_one_range_and_a_gap_makes_two() -> None:
     items = Script().user("a").says("b").user("c").says("d").items()
-    assert stands_of(items) == (Kept(numbers=Numbers(first=1, last=4)),)
-    assert stands_of([*items[:1], *items[2:]]) == (
-        Kept(numbers=Numbers(first=1, last=1)),
-        Kept(numbers=Numbers(first=3, last=4)),
+    assert view_items(items) == (KeptRange(numbers=Numbers(first=1, last=4)),)
+    assert view_items([*items[:1], *items[2:]]) == (
+        KeptRange(numbers=Numbers(first=1, last=1)),
+        KeptRange(numbers=Numbers(first=3, last=4)),
     )
-    assert stands_of([items[2], items[0], items[1]]) == (
-        Kept(numbers=Numbers(first=3, last=3)),
-        Kept(numbers=Numbers(first=1, last=2)),
+    assert view_items([items[2], items[0], items[1]]) == (
+        KeptRange(numbers=Numbers(first=3, last=3)),
+        KeptRange(numbers=Numbers(first=1, last=2)),
     )
-    assert stands_of([]) == ()
+    assert view_items([]) == ()
 
 
 def test_an_edit_inside_a_result_that_was_replaced_counts_in_the_replacement() -> None:
@@ -85,7 +94,7 @@ def test_messages_that_say_the_same_are_joined_alike_whether_they_are_one_object
             Summary(message=_said("What was done."), tokens=5, sources=(Numbers(first=3, last=6),), depth=1),
             Original(number=7, message=last, tokens=3),
         ]
-        return folded([item.message for item in items], items)
+        return neighbours_to_join([item.message for item in items], items)
 
     # The client itself sent the first two as neighbours; the summary and what stands behind it are ours to join.
     assert shown(again) == shown(once) == (2, 3)

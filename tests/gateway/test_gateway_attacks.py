@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from lowwater.gateway.admission import COPIES, Admission
-from lowwater.gateway.client_request import Asked, Unread, read_asked
+from lowwater.gateway.client_request import ClientRequest, UnreadRequest, read_client_request
 from lowwater.gateway.options import Options
 from lowwater.gateway.relay import Unpackable, by_name, unpacked
-from lowwater.gateway.turns import Place, Turns
+from lowwater.gateway.turns import GatewayTurns, Place
 from lowwater.gateway.upstream import Refused
 from tests.gateway.conftest import Starting, Through, eventually
 from tests.gateway.test_gateway_fairness import BODY, connected, head_of
@@ -45,7 +45,7 @@ def peak_while(work: Callable[[], object]) -> int:
 )
 def test_what_is_in_a_body_is_counted_before_it_takes_memory(body: bytes, why: str) -> None:
     def read() -> None:
-        assert read_asked("/v1/messages", body, {}, most_messages=1_000) == Unread(why=why)
+        assert read_client_request("/v1/messages", body, {}, most_messages=1_000) == UnreadRequest(why=why)
 
     assert peak_while(read) < 100_000
 
@@ -63,11 +63,11 @@ def test_what_is_in_a_body_is_counted_before_it_takes_memory(body: bytes, why: s
 def test_only_messages_are_counted_and_each_of_them(inside: bytes) -> None:
     for count in (5, 6):
         body = b'{"model":"m","tools":[1,2,3,4],"messages":[' + b",".join([inside] * count) + b"]}"
-        asked = read_asked("/v1/messages", body, {}, most_messages=5)
+        asked = read_client_request("/v1/messages", body, {}, most_messages=5)
         if count == 6:
-            assert asked == Unread(why="more than 5 messages")
+            assert asked == UnreadRequest(why="more than 5 messages")
         else:
-            assert isinstance(asked, Asked)
+            assert isinstance(asked, ClientRequest)
             assert asked.raws == [inside] * 5
 
 
@@ -155,16 +155,16 @@ def test_counting_takes_only_its_client_s_threads_and_ends_with_its_client(
 ) -> None:
     through = start()
     done, running, most = threading.Event(), [], []
-    counted = Turns.counted
+    counted = GatewayTurns.counted
 
-    def slowly(self: Turns, asked: Asked, place: Place) -> bytes:
+    def slowly(self: GatewayTurns, asked: ClientRequest, place: Place) -> bytes:
         running.append(1)
         most.append(len(running))
         done.wait(timeout=15)
         running.pop()
         return counted(self, asked, place)
 
-    monkeypatch.setattr(Turns, "counted", slowly)
+    monkeypatch.setattr(GatewayTurns, "counted", slowly)
     raw = msgspec.json.encode(BODY)
     head = head_of(len(raw), "sk-greedy").replace(b"/v1/messages", b"/v1/messages/count_tokens")
     try:

@@ -13,11 +13,11 @@ import httpx2
 import msgspec
 import pytest
 
-from lowwater.gateway.client_request import Asked, read_asked
-from lowwater.gateway.open_sessions import Sessions
+from lowwater.gateway.client_request import ClientRequest, read_client_request
+from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
-from lowwater.gateway.session_lookup import Remembering
-from lowwater.gateway.turns import Place, Turns
+from lowwater.gateway.session_lookup import MessageCache
+from lowwater.gateway.turns import GatewayTurns, Place
 from lowwater.session.factories import checked_while_counting
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
@@ -125,13 +125,13 @@ def test_a_list_of_too_many_messages_goes_on_as_it_came(start: Starting) -> None
 
 def test_open_sessions_are_bounded_by_their_messages() -> None:
     options = Options(open_messages=1_000)
-    sessions = Sessions(MemoryStore(), options)
-    turns, place = Turns(sessions, options), Place(tenant="x", base_url="http://a")
+    sessions = OpenSessions(MemoryStore(), options)
+    turns, place = GatewayTurns(sessions, options), Place(tenant="x", base_url="http://a")
     for at in range(6):
         body = many(300)
         body["messages"][0] = {"role": "user", "content": f"conversation {at}"}
-        asked = read_asked("/v1/messages", msgspec.json.encode(body), {})
-        assert isinstance(asked, Asked)
+        asked = read_client_request("/v1/messages", msgspec.json.encode(body), {})
+        assert isinstance(asked, ClientRequest)
         turn = turns.begin(asked, place)
         turns.accepted(turn)
         turns.end(turn, None)
@@ -147,9 +147,9 @@ class Stopped(Exception):
 
 def test_work_can_be_stopped_in_the_middle_and_leaves_nothing_behind() -> None:
     store, options = MemoryStore(), Options(settings=SMALL)
-    turns, place = Turns(Sessions(store, options), options), Place(tenant="x", base_url="http://a")
-    asked = read_asked("/v1/messages", msgspec.json.encode(many(1_500)), {})
-    assert isinstance(asked, Asked)
+    turns, place = GatewayTurns(OpenSessions(store, options), options), Place(tenant="x", base_url="http://a")
+    asked = read_client_request("/v1/messages", msgspec.json.encode(many(1_500)), {})
+    assert isinstance(asked, ClientRequest)
     checks = 0
 
     def check() -> None:
@@ -208,7 +208,7 @@ def test_the_memory_of_decoded_messages_is_counted_in_full() -> None:
     raws = [msgspec.json.encode(message(at)) for at in range(4_000)]
     gc.collect()
     tracemalloc.start()
-    remembering = Remembering(1 << 40)
+    remembering = MessageCache(1 << 40)
     remembering.read([bytes(bytearray(raw)) for raw in raws], "anthropic")
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from lowwater.errors import BadInput
 from lowwater.gateway import session_lookup
-from lowwater.gateway.session_lookup import Read, Remembering, chain_of, keys_of
+from lowwater.gateway.session_lookup import MessageCache, ReadMessage, chain_of, keys_of
 
 
 def said(*texts: str) -> list[bytes]:
@@ -27,17 +27,17 @@ lists = st.lists(st.sampled_from("abc"), min_size=1, max_size=8)
 
 @given(st.lists(lists, min_size=1, max_size=12), st.sampled_from([0, 2_000, 1_000_000]))
 def test_whatever_was_read_before_a_list_reads_the_same(told: list[list[str]], most: int) -> None:
-    known = Remembering(most)
+    known = MessageCache(most)
     for texts in told:
         read = known.read(said(*texts), "anthropic")
-        fresh = Remembering(0).read(said(*texts), "anthropic")
+        fresh = MessageCache(0).read(said(*texts), "anthropic")
         assert [each.message for each in read] == [each.message for each in fresh]
         assert [each.raw for each in read] == said(*texts)
         assert keys_of(read) == tuple(chain_of([each.likeness for each in fresh]))
 
 
 def test_a_list_that_grew_is_made_of_the_same_messages() -> None:
-    known = Remembering(1_000_000)
+    known = MessageCache(1_000_000)
     first = known.read(said("a", "b", "c"), "anthropic")
     again = known.read(said("a", "b", "c", "d", "e"), "anthropic")
     assert all(new is old for new, old in zip(again[:3], first, strict=True))
@@ -49,10 +49,10 @@ def test_a_list_that_grew_is_made_of_the_same_messages() -> None:
 def test_another_thread_that_asks_for_the_same_message_elsewhere_changes_no_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read = Remembering(1_000_000).read(said("a", "b", "c"), "anthropic")
+    read = MessageCache(1_000_000).read(said("a", "b", "c"), "anthropic")
     wanted = tuple(chain_of([each.likeness for each in read]))
 
-    def overtaken(each: Read, field: str, value: object) -> None:
+    def overtaken(each: ReadMessage, field: str, value: object) -> None:
         force_setattr(each, field, value)
         force_setattr(each, field, (b"behind others", b"a key of theirs"))
 
@@ -61,7 +61,7 @@ def test_another_thread_that_asks_for_the_same_message_elsewhere_changes_no_key(
 
 
 def test_two_formats_never_share_a_message() -> None:
-    known = Remembering(1_000_000)
+    known = MessageCache(1_000_000)
     for _ in range(2):
         for format in ("anthropic", "openai_chat"):
             read = known.read(said("a", "b", "c"), format)
@@ -69,7 +69,7 @@ def test_two_formats_never_share_a_message() -> None:
 
 
 def test_what_is_forgotten_takes_no_memory_though_something_leads_to_it() -> None:
-    known = Remembering(10_000)
+    known = MessageCache(10_000)
     head, *behind = said("hello", *(f"long {at} " * 80 for at in range(4)))
     tail = [ref(each) for each in known.read([head, *behind], "anthropic")[1:]]
     assert all(each() is not None for each in tail)
@@ -81,7 +81,7 @@ def test_what_is_forgotten_takes_no_memory_though_something_leads_to_it() -> Non
 
 
 def test_what_cannot_be_read_is_not_remembered() -> None:
-    known = Remembering(1_000_000)
+    known = MessageCache(1_000_000)
     broken: list[Any] = [*said("a", "b"), b'{"role":"user","content":7}']
     for _ in range(2):
         with pytest.raises(BadInput):

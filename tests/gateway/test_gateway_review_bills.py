@@ -10,23 +10,23 @@ import pytest
 from lowwater.gateway import app
 from lowwater.gateway import turns as bills
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.client_request import Asked, read_asked
+from lowwater.gateway.client_request import ClientRequest, read_client_request
 from lowwater.gateway.observability import Metrics
-from lowwater.gateway.open_sessions import Sessions
+from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
-from lowwater.gateway.turns import Bill, Bills, Place, Turns
+from lowwater.gateway.turns import Bill, Bills, GatewayTurns, Place
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
 
 PLACE = Place(tenant="t", base_url="https://provider.example")
 
 
-def asked(*said: str, hint: str = "") -> Asked:
+def asked(*said: str, hint: str = "") -> ClientRequest:
     messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
     body = msgspec.json.encode({"model": MODEL, "max_tokens": 99, "messages": messages})
     named = {"x-claude-code-session-id": hint} if hint else {}
-    read = read_asked("/v1/messages", body, named, most_messages=100)
-    assert isinstance(read, Asked)
+    read = read_client_request("/v1/messages", body, named, most_messages=100)
+    assert isinstance(read, ClientRequest)
     return read
 
 
@@ -50,8 +50,8 @@ class Recorder:
         self.store = MemoryStore()
         self.metrics = Metrics()
         options = Options()
-        self.sessions = Sessions(self.store, options)
-        self.turns = Turns(self.sessions, options)
+        self.sessions = OpenSessions(self.store, options)
+        self.turns = GatewayTurns(self.sessions, options)
         self.may_write, self.is_begun = asyncio.Event(), asyncio.Event()
         self.bills = Bills(self.turns, self.metrics, self._in_thread)
 
@@ -132,7 +132,7 @@ def test_a_request_waits_no_longer_for_late_answers_than_for_the_store(
 
 def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> None:
     store = MemoryStore()
-    turns = Turns(Sessions(store, Options()), Options())
+    turns = GatewayTurns(OpenSessions(store, Options()), Options())
     lists = [("one",), ("one", "well", "two"), ("one", "well", "two", "well", "three")]
     first, late, last = (bill(*each, hint="s") for each in lists)
     for each in (first, last):
@@ -147,8 +147,8 @@ def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> N
 
 def test_counting_takes_no_place_of_a_session_that_goes_on() -> None:
     options = Options(open_sessions=2)
-    sessions = Sessions(MemoryStore(), options)
-    turns = Turns(sessions, options)
+    sessions = OpenSessions(MemoryStore(), options)
+    turns = GatewayTurns(sessions, options)
     turn = turns.begin(asked("one"), PLACE)
     turns.end(turn, bill("one").answer)
     grown = ("one", "well", "two")

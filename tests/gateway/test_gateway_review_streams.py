@@ -24,10 +24,10 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.may = threading.Event()
 
-    def leave(self, trail: Any, /) -> None:
+    def record_fingerprint(self, fingerprint: Any, /) -> None:
         """Wait, then note."""
         assert self.may.wait(60)
-        super().leave(trail)
+        super().record_fingerprint(fingerprint)
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"500 No"], ids=["answer", "refusal"])

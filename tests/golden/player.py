@@ -237,7 +237,7 @@ class Player:
         self._session.record(answer(form, model, turn.answer, prompt, read, output))
         self._held += [*turn.new, *turn.answer]
         if self._run.summaries == "model" and len(self._held) % 7 == 0:
-            noted["parked"] = self._session.park()
+            noted["parked"] = self._session.prefetch_summary()
         return noted
 
     def _prepared(self, new: list[Any]) -> PreparedRequest:

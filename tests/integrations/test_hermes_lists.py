@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.core.reconcile import branch_of
 from lowwater.integrations.hermes.history import (
-    Standings,
+    ShownHistories,
     key_of,
     keys_of,
     sent_for,
@@ -117,7 +117,7 @@ class Host:
         self.listed.append({"role": "assistant", "content": f"answer {len(self.said)}"})
 
 
-def publish(host: Host, session: Session, standings: Standings) -> None:
+def publish(host: Host, session: Session, standings: ShownHistories) -> None:
     shown = standings.publish(session.ledger, session.view(apart=True))
     assert shown is not None
     if host.chance.random() < 0.8:
@@ -126,18 +126,18 @@ def publish(host: Host, session: Session, standings: Standings) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_published_or_not_the_history_stays_whole_and_nothing_is_rewound(seed: int):
-    host, standings = Host(seed), Standings()
+    host, standings = Host(seed), ShownHistories()
     session = Lowwater(model="claude-haiku-4-5", store="memory:").session()
     for _ in range(25):
         host.turn()
         whole = standings.whole_of(host.listed)
-        session.take_in(list(whole))
+        session.sync_messages(list(whole))
         assert len(branch_of(session.ledger)) == len(whole)
         if host.chance.random() < 0.3:
             session.compress()
             publish(host, session, standings)
         if host.chance.random() < 0.1:
-            standings = Standings()
+            standings = ShownHistories()
             standings.resume(session.ledger, session.view(apart=True), session.history())
             host.listed = with_users_joined(session.view(apart=True))
     held = "\n".join(str(message.get("content")) for message in session.history())
@@ -148,17 +148,17 @@ def test_whatever_is_published_or_not_the_history_stays_whole_and_nothing_is_rew
 
 
 def test_undoing_the_last_words_across_a_compaction_keeps_the_compaction():
-    host, standings = Host(3), Standings()
+    host, standings = Host(3), ShownHistories()
     session = Lowwater(model="claude-haiku-4-5", store="memory:").session()
     for _ in range(12):
         host.turn()
-        session.take_in(list(standings.whole_of(host.listed)))
+        session.sync_messages(list(standings.whole_of(host.listed)))
     session.compress()
     shown = standings.publish(session.ledger, session.view(apart=True))
     assert shown is not None
     kept = len(session.view())
     said = {"role": "user", "content": "no, something else"}
-    session.take_in(list(standings.whole_of([*shown, said])))
-    session.take_in(list(standings.whole_of([*shown, {"role": "user", "content": "this"}])))
+    session.sync_messages(list(standings.whole_of([*shown, said])))
+    session.sync_messages(list(standings.whole_of([*shown, {"role": "user", "content": "this"}])))
     assert len(session.view()) == kept + 1
     assert session.view()[-1]["content"] == "this"

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from lowwater.errors import BadSetting
 from lowwater.integrations.framework import Newest
-from lowwater.integrations.litellm.messages import Listening, answer_of, name_of, told_id
+from lowwater.integrations.litellm.messages import StreamListener, answer_of, name_of, told_id
 
 Json = dict[str, Any]
 FIRST: Json = {"role": "user", "content": "hello"}
@@ -99,7 +99,7 @@ def test_a_stream_is_heard_as_objects_and_as_bytes():
         for delta in deltas
     ]
     chunks.append({"id": "1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}})
-    listening = Listening("openai_chat")
+    listening = StreamListener("openai_chat")
     for chunk in chunks:
         listening.hear(chunk)
     answer = listening.answer()
@@ -109,7 +109,7 @@ def test_a_stream_is_heard_as_objects_and_as_bytes():
 
 
 def test_a_stream_that_breaks_off_is_not_recorded():
-    listening = Listening("anthropic")
+    listening = StreamListener("anthropic")
     listening.hear(b'event: message_start\ndata: {"type":"message_start","message":{"role":"assistant"}}\n\n')
     assert listening.answer() is None
 

@@ -109,7 +109,7 @@ def test_a_pruned_view_keeps_every_call_beside_its_result():
 
 def test_a_summary_never_stands_beside_a_message_of_its_role():
     talk, session = long_talk(60), opened("claude-haiku-4-5")
-    session.take_in([message_of(message) for message in talk])
+    session.sync_messages([message_of(message) for message in talk])
     session.compress()
     session.compress(focus="question 3")
     request = session.prepare([message_of(message) for message in talk])

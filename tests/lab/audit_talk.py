@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import AnyPart, Message, Role, Text, ToolCall, ToolResult
-from lowwater.lab.audit.calls import Call, Pricing, calls_of
+from lowwater.lab.audit.calls import AuditedCall, Pricing, calls_of
 from lowwater.lab.audit.findings import AuditedSession
 from lowwater.lab.audit.session import audit_session
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
@@ -90,7 +90,7 @@ class Talk:
             **given | fields,
         )
 
-    def calls(self, **fields: Any) -> tuple[Call, ...]:
+    def calls(self, **fields: Any) -> tuple[AuditedCall, ...]:
         """Return its calls as the audit sees them."""
         return calls_of(self.recording(), PRICING, **fields)
 

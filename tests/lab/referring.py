@@ -1,7 +1,16 @@
 """Small sessions with tool results, and ledgers that show, elide, summarise or drop them."""
 
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Summarized
+from lowwater.core.entries import (
+    AlteredMessage,
+    Appended,
+    Compacted,
+    Edit,
+    KeptRange,
+    Numbers,
+    Opened,
+    SummarizedSpan,
+)
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult, texts_of
 
@@ -34,13 +43,13 @@ def ledger_of(messages, *stands):
 
 
 def shown(first, last):
-    return Kept(numbers=Numbers(first=first, last=last))
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
 def elided(number, placeholder):
     """Stand for the tool message `number`, whose result's text is replaced."""
-    return Altered(number=number, edits=(Edit(path=(0, 0), by=Text(text=placeholder)),), tokens=10)
+    return AlteredMessage(number=number, edits=(Edit(path=(0, 0), by=Text(text=placeholder)),), tokens=10)
 
 
 def summarised(first, last, text="They did some work."):
-    return Summarized(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=10)
+    return SummarizedSpan(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=10)

@@ -8,7 +8,7 @@ import pytest
 
 import lowwater
 from lowwater.lab.audit import files as kept
-from lowwater.lab.audit.files import AuditedFile, Kept, audit_files
+from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.report import by_day, by_model, dearest, line_of, report_of
 from lowwater.logs.importing import Progress, Skipped
 from lowwater.logs.recording import BrokenLine
@@ -40,7 +40,7 @@ class Shelf:
                 broken = (BrokenLine(place=f"{path.name}:1", why="cut off"),)
                 on_skipped(Skipped(path=str(path), why="no recording", broken=broken))
 
-    def audit(self, kept: Kept | None = None) -> list[AuditedFile]:
+    def audit(self, kept: AuditCache | None = None) -> list[AuditedFile]:
         return list(audit_files([self.folder], day_of=utc_day, kept=kept, read=self))
 
 
@@ -55,26 +55,26 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def test_files_that_did_not_change_are_not_read_again(shelf, tmp_path):
-    first = shelf.audit(Kept(tmp_path / "kept"))
-    second = shelf.audit(Kept(tmp_path / "kept"))
+    first = shelf.audit(AuditCache(tmp_path / "kept"))
+    second = shelf.audit(AuditCache(tmp_path / "kept"))
     assert shelf.read == ["a", "b"]
     assert [file.sessions for file in second] == [file.sessions for file in first]
     assert all(file.from_cache for file in second)
 
 
 def test_a_file_that_changed_is_read_again(shelf, tmp_path):
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     shelf.put("b", growing(Talk(), 6))
     (shelf.folder / "b").write_text("longer than before")
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     assert shelf.read == ["a", "b", "b"]
 
 
 def test_a_database_that_is_being_written_is_read_again(shelf, tmp_path):
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     log = shelf.folder / "b-wal"
     log.write_text("what is not in the database yet")
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     assert [name for name in shelf.read if name != "b-wal"] == ["a", "b", "b"]
 
 
@@ -82,7 +82,7 @@ def test_what_is_read_with_files_beside_it_is_not_kept(shelf, tmp_path):
     (shelf.folder / "b").write_text('{"custom_id": "1", "response": {}}')
     (shelf.folder / "message" / "a").mkdir(parents=True)
     for _ in range(2):
-        shelf.audit(Kept(tmp_path / "kept"))
+        shelf.audit(AuditCache(tmp_path / "kept"))
     assert shelf.read == ["a", "b", "a", "b"]
 
 
@@ -119,40 +119,40 @@ def test_without_a_place_to_keep_everything_is_read(shelf):
 
 
 def test_what_is_kept_and_cannot_be_read_is_made_again(shelf, tmp_path):
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     for path in (tmp_path / "kept").rglob("*"):
         if path.is_file():
             path.write_bytes(b"\x93")
-    assert len(shelf.audit(Kept(tmp_path / "kept"))[0].sessions) == 1
+    assert len(shelf.audit(AuditCache(tmp_path / "kept"))[0].sessions) == 1
     assert shelf.read == ["a", "b", "a", "b"]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_place_that_cannot_be_written_keeps_nothing(shelf, tmp_path):
     (tmp_path / "kept").mkdir(mode=0o500)
-    assert len(shelf.audit(Kept(tmp_path / "kept"))) == 2
+    assert len(shelf.audit(AuditCache(tmp_path / "kept"))) == 2
 
 
 def test_a_place_that_is_a_file_keeps_nothing(shelf, tmp_path):
     (tmp_path / "kept").write_text("")
-    assert len(shelf.audit(Kept(tmp_path / "kept"))) == 2
+    assert len(shelf.audit(AuditCache(tmp_path / "kept"))) == 2
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(shelf, tmp_path):
     shelf.interrupts_at = "b"
-    files = audit_files([shelf.folder], day_of=utc_day, kept=Kept(tmp_path / "kept"), read=shelf)
+    files = audit_files([shelf.folder], day_of=utc_day, kept=AuditCache(tmp_path / "kept"), read=shelf)
     assert next(files).path.endswith("a")
     with pytest.raises(KeyboardInterrupt):
         next(files)
     shelf.interrupts_at = ""
-    assert [len(file.sessions) for file in shelf.audit(Kept(tmp_path / "kept"))] == [1, 1]
+    assert [len(file.sessions) for file in shelf.audit(AuditCache(tmp_path / "kept"))] == [1, 1]
     assert shelf.read == ["a", "b", "b"]
 
 
 def test_a_call_that_two_files_hold_is_counted_with_the_first(shelf, tmp_path):
     shelf.put("c", growing(Talk(), 7))
     for _ in range(2):
-        report = report_of(shelf.audit(Kept(tmp_path / "kept")))
+        report = report_of(shelf.audit(AuditCache(tmp_path / "kept")))
         assert report.copied == 3
         assert report.total.figures.calls == 3 + 5 + 4
     assert shelf.read == ["a", "b", "c"]
@@ -167,9 +167,9 @@ def test_a_file_that_holds_nothing_new_gives_no_session(shelf):
 
 def test_copies_count_once_the_file_that_told_them_is_gone(shelf, tmp_path):
     shelf.put("c", growing(Talk(), 7))
-    shelf.audit(Kept(tmp_path / "kept"))
+    shelf.audit(AuditCache(tmp_path / "kept"))
     (shelf.folder / "a").unlink()
-    report = report_of(shelf.audit(Kept(tmp_path / "kept")))
+    report = report_of(shelf.audit(AuditCache(tmp_path / "kept")))
     assert report.copied == 0
     assert report.total.figures.calls == 5 + 7
 

@@ -9,7 +9,7 @@ from statistics import median, quantiles
 import pytest
 
 from bench import foreseen
-from lowwater.lab.audit.calls import SLACK_TOKENS, Call, calls_of, foreseen_bill, misses_of, shortfall
+from lowwater.lab.audit.calls import SLACK_TOKENS, AuditedCall, calls_of, foreseen_bill, misses_of, shortfall
 from lowwater.lab.audit.files import audit_files
 from lowwater.lab.audit.findings import AuditedSession
 from lowwater.logs.importing import recordings
@@ -54,13 +54,13 @@ class Read:
     """Every recorded session's calls, by source and provider."""
 
     def __init__(self) -> None:
-        self.sessions: dict[Group, list[tuple[Call, ...]]] = defaultdict(list)
+        self.sessions: dict[Group, list[tuple[AuditedCall, ...]]] = defaultdict(list)
         for recording in recordings([CANONICAL]):
             calls = calls_of(recording, PRICING)
             provider = calls[0].model.provider if calls else ""
             self.sessions[Path(recording.path).parent.name, provider].append(calls)
 
-    def every(self) -> Iterator[tuple[Call, ...]]:
+    def every(self) -> Iterator[tuple[AuditedCall, ...]]:
         for sessions in self.sessions.values():
             yield from sessions
 
@@ -70,7 +70,7 @@ def read() -> Read:
     return Read()
 
 
-def errors(sessions: list[tuple[Call, ...]]) -> list[float]:
+def errors(sessions: list[tuple[AuditedCall, ...]]) -> list[float]:
     bills = [bill for calls in sessions if (bill := foreseen_bill(calls)) is not None]
     return [abs(bill.error) for bill in bills]
 
@@ -141,7 +141,7 @@ def test_what_openai_loses_is_lost_at_the_provider(read, group):
     assert fell_back >= 0.9 * lost > 0
 
 
-def missed(sessions: Iterable[tuple[Call, ...]]) -> dict[str, int]:
+def missed(sessions: Iterable[tuple[AuditedCall, ...]]) -> dict[str, int]:
     """Return the tokens missed for each cause."""
     tokens: dict[str, int] = defaultdict(int)
     for calls in sessions:

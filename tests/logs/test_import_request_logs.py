@@ -10,7 +10,7 @@ from lowwater.core.api_calls import Response
 from lowwater.core.messages import Message, Text
 from lowwater.logs.files import RecordedFile
 from lowwater.logs.recording import Recording
-from lowwater.logs.request_logs import Asked, Sessions
+from lowwater.logs.request_logs import LoggedRequest, Sessions
 from tests.logs.request_lines import (
     BILLED,
     EVENTS,
@@ -97,7 +97,10 @@ def test_sessions_are_let_go_when_they_take_too_much_memory(tmp_path: Path) -> N
         sessions = Sessions(file, at_hand=500)
         let_go: list[Recording] = []
         for text in "abcdefgh":
-            asked, response = Asked(messages=(said("user", text),)), Response(message=said("assistant", text))
+            asked, response = (
+                LoggedRequest(messages=(said("user", text),)),
+                Response(message=said("assistant", text)),
+            )
             let_go += sessions.take(asked, response, asked_at=None, at=None)
         assert len(let_go) == 6
         assert len(list(sessions.rest())) == 2

@@ -136,7 +136,7 @@ def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None
     }
     system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     session.learn_context_length(20_000)
-    session.take_in([marked("Look into it."), *steps], system=system)
+    session.sync_messages([marked("Look into it."), *steps], system=system)
     assert session.compress() is not None
     body = session.prepare(system=system).as_anthropic()
     said = [
@@ -286,7 +286,7 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
 def test_focus_reaches_the_summarizer() -> None:
     summarizer = ScriptedSummarizer(write("no"))
     session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
-    session.take_in(CHAT)
+    session.sync_messages(CHAT)
     session.compress("the database schema")
     assert summarizer.requests[0].focus == "the database schema"
 

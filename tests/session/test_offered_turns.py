@@ -8,7 +8,7 @@ import pytest
 from lowwater import Lowwater
 from lowwater.core.stored import About
 from lowwater.session.session import Session
-from lowwater.session.turn_input import Brought
+from lowwater.session.turn_input import TurnInput
 from lowwater.stores.memory import MemoryStore
 from lowwater.stores.sqlite.store import SqliteStore
 
@@ -19,8 +19,8 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def brought(*texts: str) -> Brought:
-    return Brought(messages=[user(text) for text in texts])
+def brought(*texts: str) -> TurnInput:
+    return TurnInput(messages=[user(text) for text in texts])
 
 
 def history(session: Session) -> list[str]:
@@ -54,10 +54,10 @@ def test_a_turn_is_kept_behind_what_another_process_wrote_meanwhile(tmp_path: Pa
     stores = [SqliteStore(tmp_path / "kept.db") for _ in range(2)]
     one, other = (Lowwater(model=MODEL, store=store).session("s") for store in stores)
     if not anew:
-        one.take_in([user("a")])
+        one.sync_messages([user("a")])
         other.refresh()
     offered = one.offer_turn(brought("a", "b"))
-    other.take_in([user("a"), user("c")])
+    other.sync_messages([user("a"), user("c")])
     one.accept_turn(offered, body=b"{}")
     other.refresh()
     assert history(one) == history(other) == ["a", "c", "b"]
@@ -69,9 +69,9 @@ def test_a_session_that_leaves_another_has_its_beginning_and_nothing_else() -> N
     store = MemoryStore()
     library = Lowwater(model=MODEL, store=store)
     parent = library.session("parent")
-    parent.take_in([user("a"), user("b")])
+    parent.sync_messages([user("a"), user("b")])
     position = len(parent.ledger.entries)
-    parent.take_in([user("a"), user("b"), user("the number is 471100")])
+    parent.sync_messages([user("a"), user("b"), user("the number is 471100")])
     fork = library.session("fork")
     fork.begin(About(parent="parent"), parent=parent, upto=position)
     assert [each.name for each in store.sessions()] == ["parent"], "not before something happens to it"

@@ -70,7 +70,7 @@ def test_the_list_it_returned_is_compacted_again_from_where_it_was() -> None:
 
 def test_the_room_for_the_answer_counts() -> None:
     session = lowwater.Lowwater(model="gpt-4o", policy="never").session()
-    session.take_in(CHAT)
+    session.sync_messages(CHAT)
     missing = 104_000 - session.status().prompt
     full = [*CHAT, {"role": "assistant", "content": "Done."}, {"role": "user", "content": " word" * missing}]
     assert lowwater.compress(full, model="gpt-4o", policy="never").event is None

@@ -1,4 +1,4 @@
-"""`Session.park`: beside the turns of a session, from threads and tasks, and nothing paid for is thrown away."""
+"""`Session.prefetch_summary`: beside the turns of a session, from threads and tasks, and nothing paid for is thrown away."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ def test_what_is_appended_while_a_summary_is_prepared_is_kept_and_so_is_the_summ
     gated, sink = Gated(), RecordingSink()
     session = open_session(gated, sink)
     with ThreadPoolExecutor(1) as pool:
-        parking = pool.submit(session.park)
+        parking = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
         session.append(MORE)
         gated.may_answer.set()
@@ -87,7 +87,7 @@ def test_a_turn_does_not_wait_for_a_summary_that_is_being_prepared() -> None:
     gated = Gated()
     session = open_session(gated)
     with ThreadPoolExecutor(1) as pool:
-        parking = pool.submit(session.park)
+        parking = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
         session.learn_context_length(10**6)
         request = session.prepare()
@@ -101,9 +101,9 @@ def test_what_the_client_edits_meanwhile_makes_it_stale_and_it_is_billed_all_the
     gated = Gated()
     session = open_session(gated)
     with ThreadPoolExecutor(1) as pool:
-        parking = pool.submit(session.park)
+        parking = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
-        session.take_in([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
+        session.sync_messages([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
         gated.may_answer.set()
         assert not parking.result(30)
     assert session.status().totals.summary_cost
@@ -114,12 +114,12 @@ def test_two_who_park_at_a_time_ask_once_and_the_second_does_not_wait() -> None:
     gated = Gated()
     session = open_session(gated)
     with ThreadPoolExecutor(1) as pool:
-        parking = pool.submit(session.park)
+        parking = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
-        assert not session.park(), "it is not ready yet"
+        assert not session.prefetch_summary(), "it is not ready yet"
         gated.may_answer.set()
         assert parking.result(30)
-    assert session.park()
+    assert session.prefetch_summary()
     assert len(gated.requests) == 1
 
 
@@ -130,7 +130,7 @@ def test_awaited_it_leaves_the_loop_free_and_the_turn_after_it_asks_nobody() -> 
         gate = asyncio.Event()
         summarizer = AsyncScriptedSummarizer(told, gate=gate)
         session = open_session(summarizer, sink)
-        parking = asyncio.create_task(session.apark())
+        parking = asyncio.create_task(session.aprefetch_summary())
         await started(summarizer)
         session.append(MORE)
         gate.set()
@@ -149,14 +149,14 @@ def test_one_that_is_cancelled_parks_nothing_and_the_next_one_can() -> None:
         gate = asyncio.Event()
         summarizer = AsyncScriptedSummarizer(told, gate=gate)
         session = open_session(summarizer)
-        parking = asyncio.create_task(session.apark())
+        parking = asyncio.create_task(session.aprefetch_summary())
         await started(summarizer)
         parking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await parking
         assert not summarizer.requests
         gate.set()
-        assert await session.apark()
+        assert await session.aprefetch_summary()
         assert len(summarizer.requests) == 1
 
     asyncio.run(run())
@@ -164,12 +164,12 @@ def test_one_that_is_cancelled_parks_nothing_and_the_next_one_can() -> None:
 
 def test_a_summarizer_that_has_to_be_awaited_is_refused_with_what_to_call() -> None:
     session = open_session(AsyncScriptedSummarizer(told))
-    with pytest.raises(BadInput, match="apark"):
-        session.park()
+    with pytest.raises(BadInput, match="aprefetch_summary"):
+        session.prefetch_summary()
 
 
 def test_without_a_model_that_writes_summaries_nothing_is_parked() -> None:
     session = open_session()
     ledger = session.ledger
-    assert not session.park()
+    assert not session.prefetch_summary()
     assert session.ledger is ledger

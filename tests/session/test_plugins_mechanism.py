@@ -16,12 +16,20 @@ from lowwater.core.entries import Appended, Compacted, Edit
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.groups import unpaired
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms.editing import Making, edit, offer
-from lowwater.core.mechanisms.registry import Asked, Mechanism, applied, offers_of, places_of, propose, survey
+from lowwater.core.mechanisms.editing import EditContext, edit, offer
+from lowwater.core.mechanisms.registry import (
+    Mechanism,
+    ProposalRequest,
+    applied,
+    offers_of,
+    places_of,
+    propose,
+    survey,
+)
 from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.view import Edited, Item, parts_of, stands_of
+from lowwater.core.view import Edited, Item, parts_of, view_items
 from lowwater.session.plugins import mechanisms_of
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
@@ -84,7 +92,7 @@ def test_whatever_the_view_it_gets_smaller_stays_whole_and_can_be_had_back(forma
         assert list(mechanism.apply(before, proposal, question.making)) == after, (
             "nothing had to be held back"
         )
-        grown = ledger.append(Compacted(at=0.0, mechanisms=("arguments",), stands=stands_of(after)))
+        grown = ledger.append(Compacted(at=0.0, mechanisms=("arguments",), stands=view_items(after)))
         assert list(grown.view.items) == after, "what is stored shows the same view"
         assert [said.message for said in grown.messages] == [item.message for item in before]
         messages = [item.message for item in after]
@@ -159,7 +167,7 @@ def test_rent_or_buy_buys_it_by_its_price_with_what_it_may_lose(tmp_path: Path) 
         assert ("expected rework" in told) is loses
 
 
-def claim_results(items: Sequence[Item], zones: Zones, _making: Making) -> Proposal | None:
+def claim_results(items: Sequence[Item], zones: Zones, _making: EditContext) -> Proposal | None:
     """Offer every tool result of the view, protected or not."""
     targets = [
         Target(item=at, path=path, tokens=items[at].tokens)
@@ -170,7 +178,7 @@ def claim_results(items: Sequence[Item], zones: Zones, _making: Making) -> Propo
     return offer("somebody", items, targets, left=len(targets))
 
 
-def shorten_results(items: Sequence[Item], proposal: Proposal, how: Making) -> list[Item]:
+def shorten_results(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
     """Put a short line into each."""
     kept = list(items)
     for target in proposal.targets:
@@ -190,11 +198,11 @@ def talk() -> list[Item]:
     return told.items()
 
 
-def question_with(*mechanisms: Mechanism, items: list[Item] | None = None) -> Asked:
+def question_with(*mechanisms: Mechanism, items: list[Item] | None = None) -> ProposalRequest:
     return replace(asked(items or talk(), first=3, last=5), mechanisms=mechanisms)
 
 
-def half_of_them(items: Sequence[Item], zones: Zones, how: Making) -> Proposal | None:
+def half_of_them(items: Sequence[Item], zones: Zones, how: EditContext) -> Proposal | None:
     """Offer every other tool result."""
     found = claim_results(items, zones, how)
     return found and offer(found.mechanism, items, found.targets[::2], left=len(found.targets) // 2)
@@ -225,11 +233,11 @@ def test_a_proposal_that_loses_targets_removes_that_much_less() -> None:
     assert kept.first_changed >= zones.head
 
 
-def _drops_an_item(items: Sequence[Item], _: Proposal, __: Making) -> list[Item]:
+def _drops_an_item(items: Sequence[Item], _: Proposal, __: EditContext) -> list[Item]:
     return list(items[:-1])
 
 
-def _edits_another(items: Sequence[Item], proposal: Proposal, how: Making) -> list[Item]:
+def _edits_another(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
     kept = list(items)
     kept[-1] = shorten_results(
         [kept[-1]], replace(proposal, targets=(Target(item=0, path=(0,), tokens=9),)), how
@@ -237,7 +245,7 @@ def _edits_another(items: Sequence[Item], proposal: Proposal, how: Making) -> li
     return kept
 
 
-def _loses_a_result(items: Sequence[Item], proposal: Proposal, how: Making) -> list[Item]:
+def _loses_a_result(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
     kept = list(items)
     for target in proposal.targets:
         by = [Edit(path=target.path, by=Text(text="no result"))]
@@ -245,12 +253,12 @@ def _loses_a_result(items: Sequence[Item], proposal: Proposal, how: Making) -> l
     return kept
 
 
-def _lies_about_sizes(items: Sequence[Item], proposal: Proposal, how: Making) -> list[Item]:
+def _lies_about_sizes(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
     edited = shorten_results(items, proposal, how)
     return [replace(item, tokens=0) if isinstance(item, Edited) else item for item in edited]
 
 
-def _grows(items: Sequence[Item], proposal: Proposal, how: Making) -> list[Item]:
+def _grows(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
     kept = list(items)
     for target in proposal.targets:
         by = [Edit(path=(*target.path, 0), by=Text(text=lines(900)))]

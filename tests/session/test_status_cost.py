@@ -82,7 +82,7 @@ def compressed(*summarizers: ScriptedSummarizer) -> tuple[Any, Any]:
     session = Lowwater(
         model="claude-haiku-4-5", summarizer=summarizers, sinks=[sink], policy="runway"
     ).session()
-    session.take_in(CHAT)
+    session.sync_messages(CHAT)
     session.compress()
     (event,) = sink.compactions
     assert event.summary_tokens > 0

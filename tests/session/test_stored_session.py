@@ -257,7 +257,7 @@ def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None
     for number in range(300):
         user = {"role": "user", "content": f"question {number}"}
         if how == "edits":
-            session.take_in([*MESSAGES[:5], *said, {"role": "user", "content": f"reminder {number}"}])
+            session.sync_messages([*MESSAGES[:5], *said, {"role": "user", "content": f"reminder {number}"}])
             said.append(user)
         else:
             session.append(user)
@@ -348,7 +348,7 @@ def test_thinking_or_refreshing_in_between_costs_no_turn(path: Path) -> None:
     def counting(request: SummaryRequest) -> Written:
         nonlocal asked
         asked += 1
-        session.deliberate()
+        session.dry_run()
         session.refresh()
         return Written(text=extract(request, tokenizer_for("o200k")), by="m")
 
@@ -382,7 +382,7 @@ def test_a_name_that_lowwater_gives_itself_cannot_be_given(path: Path) -> None:
 def test_thinking_about_it_writes_nothing(path: Path) -> None:
     lowwater = library(path)
     session = lowwater.session("s")
-    session.deliberate()
+    session.dry_run()
     session.status()
     assert lowwater.store.sessions() == []
 

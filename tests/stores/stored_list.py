@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import fields
 
-from lowwater.core.entries import Entry, Stand
+from lowwater.core.entries import Entry, ViewItem
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.mechanisms import (
     condense,
@@ -40,7 +40,7 @@ PLACE = Path(__file__).with_name("stored.txt")
 
 ROOTS: dict[str, Any] = {
     "message": Message,
-    "stand": Stand,
+    "stand": ViewItem,
     "entry": KeptEntry,
     "turn record": TurnRecord,
     "event": Event,

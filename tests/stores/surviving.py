@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lowwater.core.entries import Appended, Compacted, Summarized
+from lowwater.core.entries import Appended, Compacted, SummarizedSpan
 from lowwater.core.stored import Account, Stored
 from lowwater.session.factories import open_store
 
@@ -28,7 +28,7 @@ def labels(stored: Stored) -> list[str]:
         assert isinstance(message, Appended)
         assert isinstance(compacted, Compacted)
         (summary,) = compacted.stands
-        assert isinstance(summary, Summarized)
+        assert isinstance(summary, SummarizedSpan)
         assert message.messages[0].text.startswith(summary.text + " ")
         found.append(summary.text)
     return found

@@ -9,7 +9,16 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.core.costs.rent import Meter
-from lowwater.core.entries import Altered, Compacted, Edit, Kept, Numbers, Opened, Stand, Summarized
+from lowwater.core.entries import (
+    AlteredMessage,
+    Compacted,
+    Edit,
+    KeptRange,
+    Numbers,
+    Opened,
+    SummarizedSpan,
+    ViewItem,
+)
 from lowwater.core.messages import Text
 from lowwater.protocols import Store
 from lowwater.session.repository import MOST_HELD
@@ -23,14 +32,14 @@ MESSAGES = 120
 
 def compacted(number: int) -> Compacted:
     """Return a compaction that alters one message more than the one before, and has another summary every tenth time."""
-    summary = Summarized(
+    summary = SummarizedSpan(
         text=f"summary {number // 10} " + "word " * 100,
         role="user",
         sources=(Numbers(first=1, last=5),),
         tokens=100,
     )
-    altered: list[Stand] = [
-        Altered(
+    altered: list[ViewItem] = [
+        AlteredMessage(
             number=6 + index,
             edits=(
                 Edit(
@@ -42,7 +51,7 @@ def compacted(number: int) -> Compacted:
         )
         for index in range(number)
     ]
-    kept = Kept(numbers=Numbers(first=6 + number, last=MESSAGES))
+    kept = KeptRange(numbers=Numbers(first=6 + number, last=MESSAGES))
     return Compacted(at=float(number), mechanisms=("elide",), stands=(summary, *altered, kept))
 
 

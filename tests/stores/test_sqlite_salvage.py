@@ -13,7 +13,7 @@ import pytest
 from lowwater import Lowwater
 from lowwater.core.entries import Appended, Opened
 from lowwater.core.messages import Message
-from lowwater.core.stored import About, Append, Trail
+from lowwater.core.stored import About, Append, Fingerprint
 from lowwater.errors import BadInput, DamagedStore, UnusableStore
 from lowwater.stores.sqlite.salvage import TOMBSTONE, SalvagedSession, examine, salvage
 from lowwater.stores.sqlite.store import SqliteStore
@@ -41,7 +41,7 @@ def build(path: Path) -> dict[str, list[Message]]:
                 new = Append(entries=(summarized(index),), events=(compaction(),))
                 version = store.append(name, version, new)
         kept[name] = [each.message for each in store.messages(name, 1, MESSAGES + 1, version=version)]
-        store.leave(Trail(tenant="t", session=name, keys=(name.encode(),), hint=""))
+        store.record_fingerprint(Fingerprint(tenant="t", session=name, keys=(name.encode(),), hint=""))
     store.close()
     return kept
 
@@ -75,7 +75,7 @@ def test_a_whole_file_comes_out_as_it_was(
         assert store.read(name).about == old.read(name).about
         (new_account,), (old_account,) = store.accounts([name]), old.accounts([name])
         assert (new_account.records, new_account.events) == (old_account.records, old_account.events)
-        assert [each.session for each in store.follow("t", [name.encode()])] == [name]
+        assert [each.session for each in store.lookup_fingerprints("t", [name.encode()])] == [name]
     assert store.secret() == old.secret()
     store.close()
     old.close()

@@ -3,7 +3,7 @@
 import sys
 
 from lowwater.core.decisions import Reason
-from lowwater.core.entries import Compacted, Numbers, Summarized
+from lowwater.core.entries import Compacted, Numbers, SummarizedSpan
 from lowwater.core.events import Compaction, TurnRecord
 from lowwater.core.stored import Append
 from lowwater.errors import StaleLedger
@@ -13,7 +13,7 @@ from lowwater.testing.store_contract import said
 
 def labelled(label: str) -> Append:
     """An append that says in each of its parts which one it is."""
-    summary = Summarized(text=label, role="user", sources=(Numbers(first=1, last=1),), tokens=1)
+    summary = SummarizedSpan(text=label, role="user", sources=(Numbers(first=1, last=1),), tokens=1)
     event = Compaction(
         at=1.0,
         model="m",

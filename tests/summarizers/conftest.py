@@ -11,7 +11,7 @@ import pytest
 
 from lowwater.core.formats.codec import decode_messages, encode_messages, list_field
 from lowwater.core.messages import Format, Message
-from lowwater.core.summary.request import Riding, SummaryRequest
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest
 from lowwater.summarizers.endpoint import endpoint_for
 from lowwater.summarizers.model import ModelSummarizer
 from lowwater.testing.provider import Provider
@@ -85,7 +85,7 @@ def beginning(format: Format) -> list[bytes]:
 
 
 def request_of(
-    format: Format = "anthropic", *, riding: Riding | None = None, count: int = 16
+    format: Format = "anthropic", *, riding: CachedPrefix | None = None, count: int = 16
 ) -> SummaryRequest:
     """A request to condense the first messages of the session."""
     messages: list[Message] = decode_messages(raws_of(format)[:count], format)

@@ -18,7 +18,7 @@ from lowwater.core.cache.layout import Block, Layout
 from lowwater.core.formats.codec import decode_messages, decode_response
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
-from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.errors import SummaryFailed
 from lowwater.session.library import Lowwater
 from lowwater.summarizers.model import ModelSummarizer
@@ -107,7 +107,7 @@ def summarizer_at(llama: LlamaServer, format: Format) -> ModelSummarizer:
     )
 
 
-def summary_at(llama: LlamaServer, format: Format, riding: Riding | None) -> Usage:
+def summary_at(llama: LlamaServer, format: Format, riding: CachedPrefix | None) -> Usage:
     messages = decode_messages([write_json(message) for message in TALK[:2]], format)
     request = SummaryRequest(messages=tuple(messages), max_tokens=8, riding=riding)
     written: Written = summarizer_at(llama, format).summarize(request)
@@ -122,7 +122,7 @@ def test_a_summary_that_rides_reads_the_whole_prefix_and_one_that_does_not_reads
 ) -> None:
     sent = body_of(TALK, format)
     first = llama.ask(sent, format)
-    riding = summary_at(llama, format, Riding(format=format, body=sent))
+    riding = summary_at(llama, format, CachedPrefix(format=format, body=sent))
     apart = summary_at(llama, format, None)
     assert first.prompt > 400
     assert riding.cache_read > 0.95 * first.prompt
@@ -134,7 +134,7 @@ def test_an_answer_recorded_since_rides_too(llama: LlamaServer) -> None:
     sent = body_of(TALK, "openai_chat")
     answer = decode_response(llama.post("/v1/chat/completions", sent))
     assert answer.usage is not None
-    riding = Riding(format="openai_chat", body=sent, since=(answer.message,))
+    riding = CachedPrefix(format="openai_chat", body=sent, since=(answer.message,))
     used = summary_at(llama, "openai_chat", riding)
     # The last token that was written was never read: it is not in the cache yet.
     assert answer.usage.prompt + answer.usage.output - 1 <= used.cache_read
@@ -184,5 +184,5 @@ def test_a_request_beyond_the_window_is_refused_at_once_with_the_windows_size(ll
     long = [{"role": "user", "content": "x y z " * 4_000}]
     body = write_json({"model": MODEL, "messages": long, "max_tokens": 4})
     with pytest.raises(SummaryFailed, match="window of 8,192 tokens") as caught:
-        summary_at(llama, "openai_chat", Riding(format="openai_chat", body=body))
+        summary_at(llama, "openai_chat", CachedPrefix(format="openai_chat", body=body))
     assert caught.value.kind == "refused"

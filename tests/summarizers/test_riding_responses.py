@@ -7,9 +7,9 @@ import pytest
 
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import Format
-from lowwater.core.summary.request import Riding
+from lowwater.core.summary.request import CachedPrefix
 from lowwater.summarizers.endpoint import endpoint_for
-from lowwater.summarizers.requests import riding_body
+from lowwater.summarizers.requests import cached_prefix_body
 from lowwater.testing.provider import Provider, Say, Think
 from tests.summarizers.conftest import (
     MODELS,
@@ -44,9 +44,9 @@ def test_a_choice_of_tools_in_a_response_is_left_alone_unless_it_forces_one(choi
 def riding_on(url: str = "http://here/v1", **others: Any) -> dict[str, Any] | None:
     """The summary's request that rides on a Responses request with these fields."""
     sent = body_of(raws_of(RESPONSES)[:2], RESPONSES, **others)
-    request = request_of(RESPONSES, riding=Riding(format=RESPONSES, body=sent))
+    request = request_of(RESPONSES, riding=CachedPrefix(format=RESPONSES, body=sent))
     endpoint = endpoint_for(MODELS[RESPONSES], base_url=url, format=RESPONSES)
-    body = riding_body(request, endpoint)
+    body = cached_prefix_body(request, endpoint)
     return json.loads(body) if body else None
 
 
@@ -62,10 +62,10 @@ def test_an_input_that_is_one_text_is_not_ridden_on() -> None:
 
 def test_where_nothing_but_streams_is_answered_the_request_has_one_item_more_and_no_other_change() -> None:
     bare = body_of(raws_of(RESPONSES)[:2], RESPONSES).replace(b'"max_output_tokens": 4000,', b"")
-    request = request_of(RESPONSES, riding=Riding(format=RESPONSES, body=bare))
+    request = request_of(RESPONSES, riding=CachedPrefix(format=RESPONSES, body=bare))
     codex = "https://chatgpt.com/backend-api/codex"
     endpoint = endpoint_for(MODELS[RESPONSES], base_url=codex, format=RESPONSES)
-    body = riding_body(request, endpoint)
+    body = cached_prefix_body(request, endpoint)
     assert body is not None
     sent, told = json.loads(bare), json.loads(body)
     *before, _ = told.pop("input")
@@ -78,7 +78,7 @@ def test_reasoning_that_only_its_id_tells_of_is_sent_where_the_provider_can_find
     sent = body_of(beginning(RESPONSES), RESPONSES, store=stores, stream=False)
     with Provider([Think("hm", Say("Done.")), Say("## Goal\n- Finish.")]) as provider:
         answer = decode_response(send(provider, sent, RESPONSES).content)
-        riding = Riding(format=RESPONSES, body=sent, since=(answer.message,))
+        riding = CachedPrefix(format=RESPONSES, body=sent, since=(answer.message,))
         summarizer_at(provider, RESPONSES).summarize(request_of(RESPONSES, riding=riding))
         assert provider.refusals == ()
         items = provider.requests[-1].body["input"]
@@ -90,7 +90,7 @@ def test_the_provider_reads_its_cache_and_the_usage_tells_so() -> None:
     sent = body_of(ending_with("tool", RESPONSES), RESPONSES, stream=False)
     with Provider(default=Say("## Goal\n- Finish.")) as provider:
         first = decode_response(send(provider, sent, RESPONSES).content)
-        riding = Riding(format=RESPONSES, body=sent)
+        riding = CachedPrefix(format=RESPONSES, body=sent)
         ridden = summarizer_at(provider, RESPONSES).summarize(request_of(RESPONSES, riding=riding))
         apart = summarizer_at(provider, RESPONSES).summarize(request_of(RESPONSES))
     assert first.usage is not None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.anthropic import betas_for, betas_of_body, dropping
-from lowwater.core.summary.request import Riding, SummaryRequest
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest
 from lowwater.errors import SummaryFailed
 from lowwater.summarizers.endpoint import endpoint_for, with_betas
 from lowwater.summarizers.model import ModelSummarizer
@@ -21,7 +21,7 @@ BLOCK = b'{"type": "compaction","content":"So far, so good.",  "signature":"c2ln
 
 def request_for(body: dict[str, Any] | None, **options: Any) -> SummaryRequest:
     raw = None if body is None else json.dumps(body, indent=1).encode()
-    riding = None if raw is None else Riding(format="anthropic", body=raw)
+    riding = None if raw is None else CachedPrefix(format="anthropic", body=raw)
     return SummaryRequest(messages=(), max_tokens=600, riding=riding, native=True, **options)
 
 
@@ -75,7 +75,7 @@ def test_the_focus_is_told_and_what_is_too_long_is_cut() -> None:
     "request_",
     [
         request_for(None),
-        replace(request_for(BODY), riding=Riding(format="openai_chat", body=b"{}")),
+        replace(request_for(BODY), riding=CachedPrefix(format="openai_chat", body=b"{}")),
         request_for({**BODY, "tool_choice": {"type": "any"}}),
         request_for({**BODY, "tool_choice": {"type": "tool", "name": "bash"}}),
     ],

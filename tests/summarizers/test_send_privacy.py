@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.core.messages import Message, Text
-from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.summarizers.endpoint import endpoint_for
 from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
-from lowwater.summarizers.requests import riding_body, shown_body
+from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 from tests.summarizers.conftest import MODELS, RudeServer, body_of, http, raws_of, request_of
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
@@ -29,7 +29,7 @@ def request() -> SummaryRequest:
 @pytest.mark.parametrize("redact", [True, False])
 def test_a_transcript_is_shown_without_secrets_unless_that_is_wanted(redact: bool) -> None:
     asked = replace(request(), redact=redact)
-    body = shown_body(asked, HERE, context_length=128_000, tokenizer=CharacterTokenizer())
+    body = transcript_body(asked, HERE, context_length=128_000, tokenizer=CharacterTokenizer())
     assert (KEY.encode() in body) is not redact
     assert (b"[redacted: Anthropic key]" in body) is redact
 
@@ -37,10 +37,10 @@ def test_a_transcript_is_shown_without_secrets_unless_that_is_wanted(redact: boo
 def test_a_request_that_rides_is_the_same_whatever_is_wanted() -> None:
     told = json.dumps({"role": "user", "content": f"the key is {KEY}"}).encode()
     sent = body_of([*raws_of("anthropic")[:2], told], "anthropic")
-    asked = replace(request(), riding=Riding(format="anthropic", body=sent))
-    body = riding_body(asked, HERE)
+    asked = replace(request(), riding=CachedPrefix(format="anthropic", body=sent))
+    body = cached_prefix_body(asked, HERE)
     assert body is not None
-    assert body == riding_body(replace(asked, redact=False), HERE)
+    assert body == cached_prefix_body(replace(asked, redact=False), HERE)
     assert body.count(told[-40:-2]) == 1, "what was sent stands there byte for byte"
 
 

@@ -8,10 +8,10 @@ import pytest
 from lowwater.core.formats.codec import decode_messages, encode_messages, list_field
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
-from lowwater.core.summary.request import Riding
+from lowwater.core.summary.request import CachedPrefix
 from lowwater.errors import SummaryFailed
 from lowwater.summarizers.endpoint import endpoint_for
-from lowwater.summarizers.requests import riding_body, spans_of
+from lowwater.summarizers.requests import cached_prefix_body, spans_of
 from lowwater.testing.provider import Call, CallTools, Provider, Say
 from tests.summarizers.conftest import (
     MODELS,
@@ -45,7 +45,7 @@ def test_the_prefix_of_the_summary_request_is_the_request_before_byte_for_byte(
     sent = body_of(raws, format)
     with Provider([Say("ok"), Say("## Goal\n- Finish.")]) as provider:
         send(provider, sent, format)
-        request = request_of(format, riding=Riding(format=format, body=sent))
+        request = request_of(format, riding=CachedPrefix(format=format, body=sent))
         summarizer_at(provider, format).summarize(request)
         before, after = (seen.raw for seen in provider.requests)
     assert before == sent
@@ -77,7 +77,7 @@ def test_the_provider_reads_its_cache_up_to_the_last_mark() -> None:
             "usage"
         ]
         summarizer = summarizer_at(provider, "anthropic")
-        riding = summarizer.summarize(request_of(riding=Riding(format="anthropic", body=sent)))
+        riding = summarizer.summarize(request_of(riding=CachedPrefix(format="anthropic", body=sent)))
         apart = summarizer.summarize(request_of())
     assert riding.usage is not None
     assert apart.usage is not None
@@ -101,7 +101,7 @@ def test_what_came_since_is_part_of_it_as_far_as_calls_have_results(format: Form
     results = len(encode_messages(messages[:end], format))
     for since, kept in ((messages[at : at + 1], 0), (messages[at:end], results - calls)):
         with Provider(default=Say("## Goal\n- Finish.")) as provider:
-            riding = Riding(format=format, body=sent, since=since)
+            riding = CachedPrefix(format=format, body=sent, since=since)
             summarizer_at(provider, format).summarize(request_of(format, riding=riding))
             (seen,) = provider.requests
         listed = seen.body[list_field(format)]
@@ -113,7 +113,7 @@ def test_what_came_since_is_part_of_it_as_far_as_calls_have_results(format: Form
 def test_a_tool_call_in_the_answer_is_a_failed_summary(format: Format) -> None:
     answer = CallTools((Call("bash", {"command": "ls"}),), text="## Goal\n- Finish. " * 20)
     with Provider(default=answer) as provider:
-        riding = Riding(format=format, body=body_of(beginning(format), format))
+        riding = CachedPrefix(format=format, body=body_of(beginning(format), format))
         with pytest.raises(SummaryFailed, match="called a tool") as caught:
             summarizer_at(provider, format).summarize(request_of(format, riding=riding))
     assert caught.value.kind == "failed"
@@ -134,7 +134,7 @@ def test_a_tool_call_in_the_answer_is_a_failed_summary(format: Format) -> None:
 def test_what_cannot_ride_is_shown_as_a_transcript(format: Format, others: dict[str, Any]) -> None:
     sent = body_of(raws_of(format)[:1], format, **others)
     with Provider(default=Say("## Goal\n- Finish.")) as provider:
-        request = request_of(riding=Riding(format=format, body=sent))
+        request = request_of(riding=CachedPrefix(format=format, body=sent))
         summarizer_at(provider, "anthropic").summarize(request)
         (seen,) = provider.requests
     assert "tools" not in seen.body
@@ -155,8 +155,8 @@ CHAT_CHOICES: dict[str, Any] = {
 @pytest.mark.parametrize("choice", CHAT_CHOICES)
 def test_a_choice_of_tools_is_left_alone_unless_it_forces_one(choice: str) -> None:
     sent = body_of(raws_of("openai_chat")[:2], "openai_chat", tool_choice=CHAT_CHOICES[choice])
-    request = request_of("openai_chat", riding=Riding(format="openai_chat", body=sent))
-    body = riding_body(request, endpoint_for(MODELS["openai_chat"], base_url="http://here/v1"))
+    request = request_of("openai_chat", riding=CachedPrefix(format="openai_chat", body=sent))
+    body = cached_prefix_body(request, endpoint_for(MODELS["openai_chat"], base_url="http://here/v1"))
     assert (body is not None) == (choice in ("auto", "none", "allowed"))
     if body:
         assert json.loads(body)["tool_choice"] == CHAT_CHOICES[choice]
@@ -197,8 +197,8 @@ LIMITS: dict[str, tuple[Format, dict[str, Any], dict[str, Any]]] = {
 def test_the_limit_leaves_room_for_the_summary(case: str) -> None:
     format, others, expected = LIMITS[case]
     sent = body_of(raws_of(format)[:2], format, **others)
-    request = request_of(format, riding=Riding(format=format, body=sent))
-    body = riding_body(request, endpoint_for(MODELS[format], base_url="http://here", format=format))
+    request = request_of(format, riding=CachedPrefix(format=format, body=sent))
+    body = cached_prefix_body(request, endpoint_for(MODELS[format], base_url="http://here", format=format))
     assert body is not None
     told = json.loads(body)
     assert {name: told[name] for name in expected} == expected
@@ -214,8 +214,8 @@ def test_where_no_limit_was_kept_it_is_above_what_thinking_takes(thinking: Any, 
     sent = write_json(
         {"model": "claude-x", "messages": [{"role": "user", "content": "hello"}], "thinking": thinking}
     )
-    body = riding_body(
-        request_of(riding=Riding(format="anthropic", body=sent)), endpoint_for("claude-x", api_key="k")
+    body = cached_prefix_body(
+        request_of(riding=CachedPrefix(format="anthropic", body=sent)), endpoint_for("claude-x", api_key="k")
     )
     assert body is not None
     assert json.loads(body)["max_tokens"] == limit
@@ -223,17 +223,18 @@ def test_where_no_limit_was_kept_it_is_above_what_thinking_takes(thinking: Any, 
 
 def test_nothing_about_streams_is_added_where_none_was_asked_for() -> None:
     sent = write_json({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]})
-    body = riding_body(
-        request_of(riding=Riding(format="openai_chat", body=sent)), endpoint_for("m", base_url="http://here")
+    body = cached_prefix_body(
+        request_of(riding=CachedPrefix(format="openai_chat", body=sent)),
+        endpoint_for("m", base_url="http://here"),
     )
     assert body is not None
     assert list(json.loads(body)) == ["model", "max_tokens", "messages"]
 
 
 def test_the_instruction_says_where_the_part_to_condense_ends_and_what_it_updates() -> None:
-    riding = Riding(format="anthropic", body=body_of(raws_of("anthropic")[:1], "anthropic"))
+    riding = CachedPrefix(format="anthropic", body=body_of(raws_of("anthropic")[:1], "anthropic"))
     request = request_of(riding=riding, count=1)
-    body = riding_body(request, endpoint_for(MODELS["anthropic"], api_key="k"))
+    body = cached_prefix_body(request, endpoint_for(MODELS["anthropic"], api_key="k"))
     assert body is not None
     told = json.loads(body)["messages"][-1]["content"]
     beginning = " ".join(request.messages[0].text.split())[:60]

@@ -11,7 +11,7 @@ from lowwater.core.summary.template import Section
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import SummaryFailed
 from lowwater.summarizers.endpoint import endpoint_for
-from lowwater.summarizers.requests import MOST_BYTES, shown_body
+from lowwater.summarizers.requests import MOST_BYTES, transcript_body
 from lowwater.testing.fakes import WordTokenizer
 from tests.summarizers.conftest import request_of
 
@@ -20,7 +20,7 @@ COUNT = CharacterTokenizer()
 
 def told(request: SummaryRequest, *, window: int = 128_000, format: Format = "anthropic") -> str:
     endpoint = endpoint_for("m", base_url="http://here/v1", format=format)
-    body = json.loads(shown_body(request, endpoint, context_length=window, tokenizer=COUNT))
+    body = json.loads(transcript_body(request, endpoint, context_length=window, tokenizer=COUNT))
     return str(body["messages"][-1]["content"])
 
 
@@ -72,7 +72,7 @@ def test_it_is_bounded_in_bytes_too() -> None:
     )
     endpoint = endpoint_for("m", base_url="http://here/v1")
     request = SummaryRequest(messages=messages, max_tokens=500)
-    body = shown_body(request, endpoint, context_length=10**9, tokenizer=WordTokenizer())
+    body = transcript_body(request, endpoint, context_length=10**9, tokenizer=WordTokenizer())
     assert len(body) < MOST_BYTES + 20_000
 
 
@@ -97,13 +97,13 @@ def test_the_answer_is_limited_in_the_field_that_is_read(
     base_url: str, format: Format, limit: dict[str, int]
 ) -> None:
     endpoint = endpoint_for("m", base_url=base_url, format=format, api_key="k")
-    body = json.loads(shown_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
+    body = json.loads(transcript_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
     assert {name: value for name, value in body.items() if name.startswith("max_")} == limit
 
 
 def test_a_response_is_shown_the_same_and_nothing_is_stored() -> None:
     endpoint = endpoint_for("m", base_url="http://here/v1", format="openai_responses")
-    body = json.loads(shown_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
+    body = json.loads(transcript_body(request_of(), endpoint, context_length=128_000, tokenizer=COUNT))
     assert list(body) == ["model", "max_output_tokens", "instructions", "input", "store"]
     assert body["store"] is False
     assert body["input"] == [{"role": "user", "content": told(request_of())}]

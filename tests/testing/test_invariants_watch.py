@@ -2,7 +2,17 @@
 
 import pytest
 
-from lowwater.core.entries import Altered, Appended, Compacted, Edit, Kept, Numbers, Opened, Stand, Summarized
+from lowwater.core.entries import (
+    AlteredMessage,
+    Appended,
+    Compacted,
+    Edit,
+    KeptRange,
+    Numbers,
+    Opened,
+    SummarizedSpan,
+    ViewItem,
+)
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult, Wire
 from lowwater.testing.invariants import Protected, Watch, check_compaction, check_pairs, check_prefix
@@ -39,19 +49,19 @@ TALK = (
 )
 
 
-def kept(first: int, last: int) -> Kept:
-    return Kept(numbers=Numbers(first=first, last=last))
+def kept(first: int, last: int) -> KeptRange:
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
-def summary(first: int, last: int, tokens: int = 5) -> Summarized:
-    return Summarized(
+def summary(first: int, last: int, tokens: int = 5) -> SummarizedSpan:
+    return SummarizedSpan(
         text="It went on.", role="user", sources=(Numbers(first=first, last=last),), tokens=tokens
     )
 
 
-def placeholder(number: int, id: str) -> Altered:
+def placeholder(number: int, id: str) -> AlteredMessage:
     shown = ToolResult(call_id=id, parts=(Text(text="gone"),))
-    return Altered(number=number, edits=(Edit(path=(0,), by=shown),), tokens=1)
+    return AlteredMessage(number=number, edits=(Edit(path=(0,), by=shown),), tokens=1)
 
 
 def opened() -> Ledger:
@@ -59,7 +69,7 @@ def opened() -> Ledger:
     return ledger.append(Appended(at=0.0, messages=TALK, tokens=(10,) * len(TALK)))
 
 
-def compacted(*stands: Stand, mechanisms: tuple[str, ...] = ("summarize",)) -> Ledger:
+def compacted(*stands: ViewItem, mechanisms: tuple[str, ...] = ("summarize",)) -> Ledger:
     return opened().append(Compacted(at=1.0, mechanisms=mechanisms, stands=stands))
 
 
@@ -103,7 +113,7 @@ def test_what_is_in_order_is_let_through(ledger: Ledger) -> None:
             compacted(
                 kept(1, 1),
                 summary(2, 8),
-                Altered(number=9, edits=(Edit(path=(0,), by=Text(text="3")),), tokens=1),
+                AlteredMessage(number=9, edits=(Edit(path=(0,), by=Text(text="3")),), tokens=1),
                 mechanisms=("summarize_all",),
             ),
             Protected(first=1, last=0),
@@ -137,7 +147,7 @@ def test_the_newest_user_message_stands_right_behind_the_summary() -> None:
     talk = (user("one"), assistant("1"), user("two"), call("a"), result("a"), call("b"), result("b"))
     ledger = Ledger().append(Appended(at=0.0, messages=talk, tokens=(10,) * 7))
     good = Compacted(at=1.0, mechanisms=("leaf",), stands=(kept(1, 1), summary(2, 2), kept(3, 7)))
-    lifted = Summarized(
+    lifted = SummarizedSpan(
         text="It went on.",
         role="user",
         sources=(Numbers(first=2, last=2), Numbers(first=4, last=5)),
@@ -192,7 +202,7 @@ def test_unpaired_calls_and_results_are_found(messages: list[Message], claim: st
 
 def test_thinking_may_go_where_a_model_binds_it() -> None:
     before = opened().view
-    dropped = Altered(number=8, edits=(Edit(path=(0,), by=None),), tokens=8)
+    dropped = AlteredMessage(number=8, edits=(Edit(path=(0,), by=None),), tokens=8)
     after = compacted(kept(1, 7), dropped, kept(9, 9), mechanisms=("reasoning",)).view
     check_compaction(before, after, ("reasoning",), Protected(first=1, last=2, binds_thinking=True))
     with pytest.raises(AssertionError, match="tail item −2"):

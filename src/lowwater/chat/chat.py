@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowwater.chat.loop import Agent, Upstream, Watcher
-from lowwater.chat.model_access import SOURCES, Reach
+from lowwater.chat.model_access import SOURCES, ModelAccess
 from lowwater.chat.tools import Memory, Place, Tool, Toolbox, read_file, search, shell, todo, write_file
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
@@ -49,7 +49,7 @@ class Chat:
     def __init__(
         self,
         *,
-        reach: Reach,
+        reach: ModelAccess,
         model: str,
         store: Store,
         settings: Settings,

@@ -173,7 +173,7 @@ def text_in(event: bytes) -> str:
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
+def defer_interrupt() -> Iterator[None]:
     """Put Ctrl-C off until what is done inside is done; then it is a KeyboardInterrupt as ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -223,7 +223,7 @@ class Agent:
         self.session.append({"role": "user", "content": said})
         for _ in range(MOST_CALLS):
             answer = self._answer()
-            with unbroken():
+            with defer_interrupt():
                 self.session.record(answer)
             calls = decode_response(answer).message.calls
             if not calls:

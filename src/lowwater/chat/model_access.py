@@ -28,7 +28,7 @@ SOURCES = Path(lowwater.__file__).parent
 """Files that the script can always work on: the library's own."""
 
 
-class Reach(Struct, frozen=True, kw_only=True):
+class ModelAccess(Struct, frozen=True, kw_only=True):
     """Where models are asked, and with which key; nothing here prints it."""
 
     base_url: str = ""
@@ -100,20 +100,20 @@ def reach_for(
     is_scripted: bool,
     pace: float,
     environment: Mapping[str, str],
-) -> Reach:
+) -> ModelAccess:
     """Return how to reach models, or raise BadInput; without an address and without any key it is the script."""
     key = environment.get(key_variable, "") if key_variable else None
     if key_variable and not key:
         raise BadInput(f"{key_variable} is not set: --api-key-env names the variable that holds the key")
     if is_scripted or (not base_url and not any(environment.get(name) for name, _ in _DEFAULTS)):
-        return Reach(is_scripted=True, pace=pace)
+        return ModelAccess(is_scripted=True, pace=pace)
     parts = urlsplit(base_url)
     if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
         raise BadInput("--base-url is no web address: it must begin with https:// or http://")
-    return Reach(base_url=base_url, format=format, api_key=key)
+    return ModelAccess(base_url=base_url, format=format, api_key=key)
 
 
-def model_for(named: str, reach: Reach, environment: Mapping[str, str]) -> str:
+def model_for(named: str, reach: ModelAccess, environment: Mapping[str, str]) -> str:
     """Return the model to begin with: the one named, or the default of whoever has a key here."""
     if named:
         return named

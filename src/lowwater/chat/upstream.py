@@ -23,7 +23,7 @@ from lowwater.summarizers.exchange import asked_to_wait, failure_of, is_too_long
 _STREAM = "text/event-stream"
 
 
-class Listening:
+class AnswerListener:
     """What came of one answer so far; feed it the chunks of a response as they come."""
 
     def __init__(self, format: Format, show: Show, *, content_type: str) -> None:
@@ -161,7 +161,7 @@ class HttpUpstream:
     def _once(self, body: bytes, show: Show) -> bytes:
         asked_at = with_betas(self._endpoint, betas_of_body(body))
         headers = {**asked_at.headers, "accept": "text/event-stream"}
-        listening: Listening | None = None
+        listening: AnswerListener | None = None
         try:
             with self._client.stream(
                 "POST", self._endpoint.url, content=body, headers=headers, timeout=_TIMEOUT
@@ -169,7 +169,7 @@ class HttpUpstream:
                 if response.status_code != 200:
                     raise _refusal(response.status_code, dict(response.headers), response.read())
                 content_type = response.headers.get("content-type", "")
-                listening = Listening(self.format, show, content_type=content_type)
+                listening = AnswerListener(self.format, show, content_type=content_type)
                 for chunk in response.iter_bytes():
                     listening.feed(chunk)
                     if listening.is_done:
@@ -185,7 +185,7 @@ class HttpUpstream:
             raise listening.cut(STOPPED) from None
 
 
-def _broken(said: str, listening: Listening | None) -> Exception:
+def _broken(said: str, listening: AnswerListener | None) -> Exception:
     """Return what it means that an answer broke off; before any of it was seen it can be asked for again."""
     if listening is None or not listening.text:
         return _Busy(AnswerFailed(said), None)

@@ -36,7 +36,7 @@ from lowwater.cli.wording import (
 )
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
-from lowwater.lab.audit.files import AuditedFile, Kept, audit_files
+from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.findings import AuditedSession, Figures, Native
 from lowwater.lab.audit.report import (
     Line,
@@ -350,7 +350,7 @@ def _remarks(report: Report) -> Iterator[Text]:
         yield Text("\n" + "\n".join(told), style="bright_black")
 
 
-class Told(Protocol):
+class AuditJson(Protocol):
     """Is told how far the reading is."""
 
     def __call__(self, progress: Progress, /) -> None:
@@ -359,7 +359,7 @@ class Told(Protocol):
 
 
 @contextmanager
-def progress_bar() -> Iterator[Told | None]:
+def progress_bar() -> Iterator[AuditJson | None]:
     """Give what shows the bytes read so far; None where nobody watches."""
     if not sys.stderr.isatty():
         yield None
@@ -485,7 +485,7 @@ def audit(
     """
     begin = read_since(since, time.time()) if since else None
     _check(paths)
-    found = _read(paths, kept=None if no_cache else Kept())
+    found = _read(paths, kept=None if no_cache else AuditCache())
     report = report_of(found.files, since="" if begin is None else day(begin))
     if not report.sessions and not found.interrupted:
         raise BadInput(_nothing(report, begin))
@@ -504,7 +504,7 @@ class _Found(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def _read(paths: Sequence[Path], kept: Kept | None) -> _Found:
+def _read(paths: Sequence[Path], kept: AuditCache | None) -> _Found:
     files: list[AuditedFile] = []
     with noting_interrupts() as pressed:
         try:

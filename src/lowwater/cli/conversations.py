@@ -125,7 +125,7 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
     )
     session = lowwater.session("file")
     raws = [message.wire.raw for message in conversation.messages if message.wire is not None]
-    session.take_in(
+    session.sync_messages(
         raws,
         system=Raw(conversation.system) if conversation.system else None,
         tools=Raw(conversation.tools) if conversation.tools else None,

@@ -62,7 +62,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class StandIn:
+class DemoSummarizer:
     """Writes what the extractive summarizer would, and is billed as a model that rides the cached prefix."""
 
     NAME = "stand-in"
@@ -87,7 +87,7 @@ class Played(Struct, kw_only=True):
 
     session: Session
     clock: ManualClock
-    writer: StandIn
+    writer: DemoSummarizer
     called: float = 0.0
     named: int = 0
     in_view: int = 0
@@ -130,7 +130,7 @@ def opened(
         output=OutputSettings(quiet=True),
         compression=CompressionSettings(enabled=compacts, max_view_tokens=ceiling),
     )
-    writer = StandIn(model, counter_for(model))
+    writer = DemoSummarizer(model, counter_for(model))
     library = Lowwater(
         store=FORGETFUL,
         model=model,

@@ -96,7 +96,7 @@ def explained(conversation: Conversation, *, model: str, settings: Settings) -> 
     steps = ""
     for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
         session = open_session(conversation, model=model, policy=policy, settings=settings)
-        decision = session.deliberate()
+        decision = session.dry_run()
         verdicts.append(
             Verdict(
                 policy=policy,

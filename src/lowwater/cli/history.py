@@ -37,7 +37,7 @@ _OVER = {
 }
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class CompactionLine(Struct, frozen=True, kw_only=True):
     """One compaction, and what became of it."""
 
     event: Compaction
@@ -111,15 +111,15 @@ def _is_part(account: Account, listed: Listed, known: dict[str, Listed]) -> bool
     return False
 
 
-def _told(account: Account) -> Iterator[Told]:
+def _told(account: Account) -> Iterator[CompactionLine]:
     bought = {number: each for each in paybacks(account, load_registry()) for number in each.numbers}
     for event, turns in zip(account.events, turns_before(account), strict=True):
         if isinstance(event, Compaction):
             payback = bought.get(event.number) if event.mode != "shorten" else None
-            yield Told(event=event, turn=turns + 1, payback=payback)
+            yield CompactionLine(event=event, turn=turns + 1, payback=payback)
 
 
-def _said(told: Told) -> dict[str, object]:
+def _said(told: CompactionLine) -> dict[str, object]:
     event, payback = told.event, told.payback
     return {
         "number": event.number,
@@ -154,7 +154,7 @@ def _reason(event: Compaction) -> dict[str, object]:
 
 
 def _page(
-    listed: Listed, account: Account, told: Sequence[Told], *, width: int, now: float
+    listed: Listed, account: Account, told: Sequence[CompactionLine], *, width: int, now: float
 ) -> Iterator[Text | Table]:
     turns = counted(len(account.records), "turn")
     yield Text.assemble(
@@ -180,7 +180,7 @@ def _page(
         yield _lines(each)
 
 
-def _lines(told: Told) -> Table:
+def _lines(told: CompactionLine) -> Table:
     event, table = told.event, grid()
     table.add_row("why", Text(f"{sentence(event.because)} ({event.because.code})"))
     table.add_row(
@@ -207,7 +207,7 @@ def _lines(told: Told) -> Table:
     return table
 
 
-def _cost(told: Told) -> str:
+def _cost(told: CompactionLine) -> str:
     """Say what it cost in all; what was compacted before one and the same call has one bill."""
     payback = told.payback
     if payback is None:
@@ -222,7 +222,7 @@ def _cost(told: Told) -> str:
     return f"{amount(payback.price) if payback.price > 0 else 'nothing'} in all{shared}: {parts}{less}"
 
 
-def _payback(told: Told) -> Text:
+def _payback(told: CompactionLine) -> Text:
     payback = told.payback
     if payback is None:
         return Text("nothing to pay back: it was shortened before it was ever sent", style="bright_black")

@@ -476,7 +476,7 @@ _READ_FOR_EACH = 40
 """Tokens read for each token of a summary, by which models that could write it are compared."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class PresetQuestion(Struct, frozen=True, kw_only=True):
     """What the options say of the session."""
 
     growth: int
@@ -564,7 +564,7 @@ def presets(
     """
     day = as_of.date() if as_of else datetime.now(tz=UTC).date()
     registry = load_registry(as_of=day)
-    asked = Asked(
+    asked = PresetQuestion(
         growth=growth,
         preamble=preamble,
         tail=tail,
@@ -583,7 +583,7 @@ def presets(
         console.print(fitted_block(block, console.width))
 
 
-def _row(model: Model, asked: Asked, registry: Registry, day: date) -> Row:
+def _row(model: Model, asked: PresetQuestion, registry: Registry, day: date) -> Row:
     part = min(_PART, limits_of(model, ceiling=asked.ceiling).threshold // _LEAST_SHARE)
     named = registry.find(_readable(asked.summary_model)) if asked.summary_model is not None else None
     if named is not None and named.prices is None:

@@ -26,7 +26,14 @@ from lowwater.cli.kept_sessions import (
 )
 from lowwater.cli.wording import fitted, on_one_line, printable
 from lowwater.core.ledger import Ledger
-from lowwater.core.recall.recalled import Child, Expansion, Recalled, Told, names_messages, read_handle
+from lowwater.core.recall.recalled import (
+    Child,
+    Expansion,
+    Recalled,
+    RecalledMessage,
+    names_messages,
+    read_handle,
+)
 from lowwater.core.recall.search import counted as counted_search
 from lowwater.core.recall.search import first_line, widening, words_in
 from lowwater.core.recall.search import recall as recall_from
@@ -128,14 +135,14 @@ def _one(found: Found, wanted: str, width: int, *, whole: bool, is_mixed: bool) 
     yield from _around(after, width)
 
 
-def _whole(one: Told) -> Iterator[Text | Padding]:
+def _whole(one: RecalledMessage) -> Iterator[Text | Padding]:
     yield Text.assemble(
         (one.handle, "bold"), f" · {on_one_line(one.who, 60)} · {counted(one.tokens, 'token')}"
     )
     yield Padding(Text(printable(one.text)), _INDENT)
 
 
-def _around(near: Sequence[Told], width: int) -> Iterator[Text]:
+def _around(near: Sequence[RecalledMessage], width: int) -> Iterator[Text]:
     for one in near:
         said = first_line(one.text)
         yield _line(one.handle, one.who, one.tokens, said=said, width=width, style="bright_black")
@@ -153,7 +160,7 @@ def _line(handle: str, who: str, tokens: int, *, said: str, width: int, style: s
     return Text(fitted(line, width).rstrip(), style=style)
 
 
-def _told(one: Told) -> dict[str, object]:
+def _told(one: RecalledMessage) -> dict[str, object]:
     return {"handle": one.handle, "number": one.number, "who": one.who, "tokens": one.tokens}
 
 

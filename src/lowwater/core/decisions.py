@@ -58,7 +58,7 @@ Warm = Literal["warm", "cold", "unsure"]
 _NEVER = 10**12
 
 
-class Bargain(Struct, frozen=True, kw_only=True):
+class PricedPlan(Struct, frozen=True, kw_only=True):
     """One plan and what it would cost to carry it out before this call rather than never; money in nano-dollars."""
 
     plan: tuple[Proposal, ...]
@@ -80,7 +80,7 @@ class Bargain(Struct, frozen=True, kw_only=True):
     """What each call over a warm cache costs less from then on."""
     worth: int = 0
     """What it saves over as many calls as are expected, less its price."""
-    is_ripe: bool = False
+    should_buy_early: bool = False
     """Whether waiting on is worth less than it costs, though the rent has not reached the price."""
     wait: int = 0
     """Calls that the session has to go on for before it can be expected to pay the price back."""
@@ -93,7 +93,7 @@ class Bargain(Struct, frozen=True, kw_only=True):
     @property
     def is_worth_it(self) -> bool:
         """Whether the rent paid has reached the price, or it would be in vain to wait for that."""
-        return self.is_ripe or self.rent >= self.price
+        return self.should_buy_early or self.rent >= self.price
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -113,12 +113,12 @@ class Bargain(Struct, frozen=True, kw_only=True):
         return max(self.wait, 0 if self.is_worth_it else -((self.rent - self.price) // self.saves))
 
 
-def best_of(bargains: Iterable[Bargain]) -> Bargain | None:
+def best_of(bargains: Iterable[PricedPlan]) -> PricedPlan | None:
     """Return the plan to buy, or to wait for if none is due; None if there is none."""
     return max(bargains, key=lambda bargain: bargain.rank, default=None)
 
 
-class Market(Struct, frozen=True, kw_only=True):
+class Candidates(Struct, frozen=True, kw_only=True):
     """The prices of the moment; without bargains the mechanisms have not been asked yet."""
 
     currency: Currency
@@ -127,7 +127,7 @@ class Market(Struct, frozen=True, kw_only=True):
     """Tokens of the prompt as it is that the cache should find."""
     kept: int
     """What the prompt costs as it is."""
-    bargains: tuple[Bargain, ...] = ()
+    bargains: tuple[PricedPlan, ...] = ()
     most_rent: int | None = None
     """No offer can have more rent paid on it; None if that is not known."""
     least_price: int | None = None
@@ -165,7 +165,7 @@ class Past(Struct, frozen=True, kw_only=True, rename=stored_as("past"), forbid_u
     """Failures in a row."""
 
 
-class Situation(Struct, frozen=True, kw_only=True):
+class DecisionContext(Struct, frozen=True, kw_only=True):
     """The state of a session before a call, in numbers; sizes are the model's tokens unless said otherwise."""
 
     at: float
@@ -192,7 +192,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     tool_share: float = 0.0
     """Share of the view that is tool output."""
     past: Past = Past()
-    market: Market | None = None
+    market: Candidates | None = None
     """What is on sale, for a policy that compares prices; None if it was not worked out."""
 
     @property

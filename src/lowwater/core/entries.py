@@ -92,7 +92,7 @@ class Edit(Struct, frozen=True, kw_only=True, rename=stored_as("edit"), forbid_u
     by: AnyPart | None
 
 
-class Kept(
+class KeptRange(
     Struct, frozen=True, kw_only=True, tag="kept", rename=stored_as("kept"), forbid_unknown_fields=True
 ):
     """These messages stand in the view as they are."""
@@ -100,7 +100,7 @@ class Kept(
     numbers: Numbers
 
 
-class Altered(
+class AlteredMessage(
     Struct, frozen=True, kw_only=True, tag="altered", rename=stored_as("altered"), forbid_unknown_fields=True
 ):
     """This message stands in the view with some parts replaced; the text of placeholders is frozen here."""
@@ -110,7 +110,7 @@ class Altered(
     tokens: int
 
 
-class Summarized(
+class SummarizedSpan(
     Struct,
     frozen=True,
     kw_only=True,
@@ -129,7 +129,7 @@ class Summarized(
     """The provider's own compaction block, byte for byte, where that is what stands there; `text` is what it says."""
 
 
-Stand = Kept | Altered | Summarized
+ViewItem = KeptRange | AlteredMessage | SummarizedSpan
 
 
 class Compacted(
@@ -144,7 +144,7 @@ class Compacted(
 
     at: float
     mechanisms: tuple[str, ...]
-    stands: tuple[Stand, ...]
+    stands: tuple[ViewItem, ...]
 
 
 class Rewound(
@@ -160,7 +160,7 @@ class Rewound(
     discard_later: bool = False
 
 
-class TakenBack(
+class Retracted(
     Struct,
     frozen=True,
     kw_only=True,
@@ -188,7 +188,7 @@ class Checkpointed(
     name: str
 
 
-Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | TakenBack | Checkpointed
+Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound | Retracted | Checkpointed
 
 
 def apply_edits(message: Message, edits: Iterable[Edit]) -> Message:

@@ -8,23 +8,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Checkpointed,
     Compacted,
     Entry,
-    Kept,
+    KeptRange,
     ModelChanged,
     Opened,
     PreambleChanged,
+    Retracted,
     Rewound,
-    Stand,
-    Summarized,
-    TakenBack,
+    SummarizedSpan,
+    ViewItem,
     apply_edits,
 )
 from lowwater.core.messages import Message, Text, message_with
-from lowwater.core.sequences import Chain
+from lowwater.core.sequences import AppendOnlyList
 from lowwater.core.view import Edited, Item, Original, Summary, View
 from lowwater.errors import IllegalEntry
 
@@ -43,21 +43,21 @@ class Restored(NamedTuple):
     whole: int
 
 
-def resolve(stands: tuple[Stand, ...], messages: Chain[Numbered]) -> list[Item]:
+def resolve(stands: tuple[ViewItem, ...], messages: AppendOnlyList[Numbered]) -> list[Item]:
     """Return the items that these stands are, or raise IllegalEntry."""
     _bring(stands, messages)
     items: list[Item] = []
     for stand in stands:
         match stand:
-            case Kept(numbers=numbers):
+            case KeptRange(numbers=numbers):
                 items.extend(originals(messages, numbers.first, numbers.last))
-            case Altered(number=number, edits=edits, tokens=tokens):
+            case AlteredMessage(number=number, edits=edits, tokens=tokens):
                 original = numbered_in(messages, number).message
                 message = apply_edits(original, edits)
                 items.append(
                     Edited(number=number, original=original, edits=edits, message=message, tokens=tokens)
                 )
-            case Summarized(sources=sources, tokens=tokens, depth=depth):
+            case SummarizedSpan(sources=sources, tokens=tokens, depth=depth):
                 if any(not 1 <= s.first <= s.last <= len(messages) for s in sources):
                     raise IllegalEntry(f"a summary names messages beyond the {len(messages)} there are")
                 message = Message(role=stand.role, parts=(Text(text=stand.text),))
@@ -67,7 +67,7 @@ def resolve(stands: tuple[Stand, ...], messages: Chain[Numbered]) -> list[Item]:
     return items
 
 
-def originals(messages: Chain[Numbered], first: int, last: int) -> list[Item]:
+def originals(messages: AppendOnlyList[Numbered], first: int, last: int) -> list[Item]:
     """Return the messages numbered `first` to `last` as they came, or raise IllegalEntry."""
     if first <= last and not (first >= 1 and last <= len(messages)):
         raise IllegalEntry(f"no messages {first} to {last} in a ledger of {len(messages)}")
@@ -77,7 +77,7 @@ def originals(messages: Chain[Numbered], first: int, last: int) -> list[Item]:
     ]
 
 
-def rewound(then: View, now: View, messages: Chain[Numbered], *, came: int) -> Restored:
+def rewound(then: View, now: View, messages: AppendOnlyList[Numbered], *, came: int) -> Restored:
     """Return what was shown `then`, when so many messages had come, and behind it what is shown `now` and came later.
 
     What an earlier rewind discarded stays discarded.
@@ -90,7 +90,7 @@ def rewound(then: View, now: View, messages: Chain[Numbered], *, came: int) -> R
     return Restored(items=[*then.items, *later], whole=then.whole + sum(item.tokens for item in later))
 
 
-def taken_back(view: View, numbers: Iterable[int], messages: Chain[Numbered]) -> View:
+def taken_back(view: View, numbers: Iterable[int], messages: AppendOnlyList[Numbered]) -> View:
     """Return the view without the messages with these numbers; what a summary stands for stays."""
     gone = set(numbers)
     kept = [item for item in view.items if isinstance(item, Summary) or item.number not in gone]
@@ -99,14 +99,14 @@ def taken_back(view: View, numbers: Iterable[int], messages: Chain[Numbered]) ->
     return view.showing(kept, whole=view.whole - lost)
 
 
-def numbered_in(messages: Chain[Numbered], number: int) -> Numbered:
+def numbered_in(messages: AppendOnlyList[Numbered], number: int) -> Numbered:
     """Return the message with this number, or raise IllegalEntry."""
     if not 1 <= number <= len(messages):
         raise IllegalEntry(f"no message {number} in a ledger of {len(messages)}")
     return messages[number - 1]
 
 
-def _bring(stands: Iterable[Stand], messages: Chain[Numbered]) -> None:
+def _bring(stands: Iterable[ViewItem], messages: AppendOnlyList[Numbered]) -> None:
     """Look at neighbours together: where messages lie elsewhere, each look is a journey."""
     if messages.is_here:
         return
@@ -114,13 +114,13 @@ def _bring(stands: Iterable[Stand], messages: Chain[Numbered]) -> None:
         _ = messages[max(0, first - 1) : last]
 
 
-def _in_person(stand: Stand) -> Iterable[int]:
+def _in_person(stand: ViewItem) -> Iterable[int]:
     match stand:
-        case Kept(numbers=numbers):
+        case KeptRange(numbers=numbers):
             return range(numbers.first, numbers.last + 1)
-        case Altered(number=number):
+        case AlteredMessage(number=number):
             return (number,)
-        case Summarized():
+        case SummarizedSpan():
             return ()
 
 
@@ -177,12 +177,12 @@ class Ledger(Struct, frozen=True, kw_only=True):
     the ledger they came from. One that was opened again has its older part elsewhere (`core/ledger_loading.py`).
     """
 
-    entries: Chain[Entry] = Chain()
-    messages: Chain[Numbered] = Chain()
+    entries: AppendOnlyList[Entry] = AppendOnlyList()
+    messages: AppendOnlyList[Numbered] = AppendOnlyList()
     view: View = View()
-    saved: Chain[Saved] = Chain()
+    saved: AppendOnlyList[Saved] = AppendOnlyList()
     """Each compaction, rewind and named checkpoint, oldest first."""
-    preambles: Chain[int] = Chain()
+    preambles: AppendOnlyList[int] = AppendOnlyList()
     """Where system prompt or tools changed: positions of entries, in order."""
     vocabulary: str = ""
     bygone: Bygone | None = None
@@ -202,7 +202,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 view = self._followed(self.view, entry, len(self.messages))
                 preambles = self.preambles.append(len(self.entries))
                 return replace(self, entries=entries, view=view, preambles=preambles)
-            case ModelChanged() | TakenBack():
+            case ModelChanged() | Retracted():
                 return replace(
                     self, entries=entries, view=self._followed(self.view, entry, len(self.messages))
                 )
@@ -285,12 +285,12 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 )
             case PreambleChanged():
                 return replace(view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens)
-            case TakenBack():
+            case Retracted():
                 return taken_back(view, entry.numbers, self.messages)
             case Compacted() | Rewound() | Checkpointed():
                 return view
 
-    def _saved(self, at: float, kind: SavedKind, after: View, name: str = "") -> Chain[Saved]:
+    def _saved(self, at: float, kind: SavedKind, after: View, name: str = "") -> AppendOnlyList[Saved]:
         now = Saved(
             position=len(self.entries),
             messages=len(self.messages),

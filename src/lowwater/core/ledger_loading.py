@@ -12,26 +12,28 @@ from lowwater.core.entries import (
     ModelChanged,
     Opened,
     PreambleChanged,
+    Retracted,
     Rewound,
-    TakenBack,
 )
 from lowwater.core.ledger import Ledger, Numbered, Restored, Saved, Then, originals, resolve, rewound
-from lowwater.core.sequences import Chain, Distant
+from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.stored import Landmark, LandmarkKind, Outline
 from lowwater.core.view import Item, Summary, View
 from lowwater.errors import IllegalEntry
 
 
-def reopen(outline: Outline, entries: Distant[Entry], messages: Distant[Numbered]) -> Ledger:
+def reopen(outline: Outline, entries: LazySequence[Entry], messages: LazySequence[Numbered]) -> Ledger:
     """Return the ledger that an outline is of; `entries` and `messages` are all it has, elsewhere."""
-    bygone = Past(outline, Chain(before=entries), Chain(before=messages))
+    bygone = Past(outline, AppendOnlyList(before=entries), AppendOnlyList(before=messages))
     opened = entries[0] if outline.entries else None
     return Ledger(
-        entries=Chain(before=entries),
-        messages=Chain(before=messages),
+        entries=AppendOnlyList(before=entries),
+        messages=AppendOnlyList(before=messages),
         view=bygone.at(outline.entries).view,
-        saved=Chain(bygone.saved()),
-        preambles=Chain(each.position for each in outline.landmarks if each.kind == "preamble_changed"),
+        saved=AppendOnlyList(bygone.saved()),
+        preambles=AppendOnlyList(
+            each.position for each in outline.landmarks if each.kind == "preamble_changed"
+        ),
         vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
         bygone=bygone,
     )
@@ -45,7 +47,9 @@ class _Came(NamedTuple):
 class Past:
     """The views of a ledger that lies elsewhere, each worked out once."""
 
-    def __init__(self, outline: Outline, entries: Chain[Entry], messages: Chain[Numbered]) -> None:
+    def __init__(
+        self, outline: Outline, entries: AppendOnlyList[Entry], messages: AppendOnlyList[Numbered]
+    ) -> None:
         self._outline = outline
         self._landmarks = outline.landmarks
         self._entries = entries
@@ -166,7 +170,7 @@ class Past:
         for landmark in self._landmarks[self._first_from(start) : self._first_from(position)]:
             if landmark.kind == "taken_back":
                 entry = self._entries[landmark.position]
-                assert isinstance(entry, TakenBack)
+                assert isinstance(entry, Retracted)
                 gone.update(entry.numbers)
         return gone
 

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.entries import Appended, Entry, ModelChanged, PreambleChanged, Rewound, TakenBack
+from lowwater.core.entries import Appended, Entry, ModelChanged, PreambleChanged, Retracted, Rewound
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolCall, ToolResult, Wire
-from lowwater.core.view import Summary, View, fold, folded
+from lowwater.core.view import Summary, View, join_neighbours, neighbours_to_join
 
 
 def says_the_same(held: Message, sent: Message) -> bool:
@@ -143,7 +143,7 @@ def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> lis
     """
     entries: list[Entry] = []
     if reconciled.taken_back:
-        entries.append(TakenBack(at=at, numbers=reconciled.taken_back))
+        entries.append(Retracted(at=at, numbers=reconciled.taken_back))
     if reconciled.rewind_to is not None:
         entries.append(Rewound(at=at, to=reconciled.rewind_to, discard_later=True))
         entries += [replace(entry, at=at) for entry in reconciled.stays]
@@ -196,7 +196,7 @@ def _showing(view: View, messages: Sequence[Message]) -> int | None:
     The client was given neighbours as one message where they were folded, and may have been given them apart before.
     """
     held = view.messages
-    folds = set(folded(held, view.items))
+    folds = set(neighbours_to_join(held, view.items))
     at = taken = 0
     while at < len(held):
         stop = next(end for end in range(at + 1, len(held) + 1) if end not in folds)
@@ -211,7 +211,7 @@ def _showing(view: View, messages: Sequence[Message]) -> int | None:
 
 
 def _one(messages: Sequence[Message]) -> Message:
-    return messages[0] if len(messages) == 1 else fold(messages, range(1, len(messages)))[0]
+    return messages[0] if len(messages) == 1 else join_neighbours(messages, range(1, len(messages)))[0]
 
 
 def _alike(held: Iterable[Message], sent: Iterable[Message]) -> int:

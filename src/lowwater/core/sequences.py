@@ -13,7 +13,7 @@ Fetch = Callable[[int, int], Sequence[T]]
 """Returns the items from one index up to, but not including, another."""
 
 
-class Distant(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """The first `length` items of something that only grows elsewhere; what was fetched stays here.
 
     It is a value as long as what it stands for keeps its word; fetching may raise StoreFailed.
@@ -26,9 +26,9 @@ class Distant(Sequence[T], Generic[T]):
         self._fetch = fetch
         self._here: dict[int, T] = {} if here is None else here
 
-    def first(self, length: int) -> "Distant[T]":
+    def first(self, length: int) -> "LazySequence[T]":
         """Return the first `length` of these items, which share what was fetched."""
-        return Distant(length, self._fetch, self._here)
+        return LazySequence(length, self._fetch, self._here)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -65,7 +65,7 @@ class Distant(Sequence[T], Generic[T]):
             start = end
 
 
-class Chain(Sequence[T], Generic[T]):
+class AppendOnlyList(Sequence[T], Generic[T]):
     """A sequence value; appending returns a new chain that shares storage with the old one.
 
     A chain is the first `length` items of a list that only ever grows. The first chain to append extends that list
@@ -75,18 +75,18 @@ class Chain(Sequence[T], Generic[T]):
 
     __slots__ = ("_before", "_distant", "_items", "_length")
 
-    def __init__(self, items: Iterable[T] = (), *, before: Distant[T] | None = None) -> None:
-        self._before: Distant[T] | None = before if before else None
+    def __init__(self, items: Iterable[T] = (), *, before: LazySequence[T] | None = None) -> None:
+        self._before: LazySequence[T] | None = before if before else None
         self._distant = len(before) if before else 0
         self._items: list[T] = list(items)
         self._length = len(self._items)
         """Of the items behind those that are elsewhere."""
 
-    def append(self, item: T) -> "Chain[T]":
+    def append(self, item: T) -> "AppendOnlyList[T]":
         """Return this chain with `item` behind it."""
         return self.extend((item,))
 
-    def extend(self, items: Iterable[T]) -> "Chain[T]":
+    def extend(self, items: Iterable[T]) -> "AppendOnlyList[T]":
         """Return this chain with `items` behind it."""
         new = list(items)
         if not new:
@@ -101,10 +101,10 @@ class Chain(Sequence[T], Generic[T]):
             storage = [*storage[: self._length], *new]
         return self._of(self._before, storage, self._length + len(new))
 
-    def first(self, length: int) -> "Chain[T]":
+    def first(self, length: int) -> "AppendOnlyList[T]":
         """Return the first `length` items, which share their storage with this chain."""
         if self._before is not None and length < self._distant:
-            return Chain(before=self._before.first(length))
+            return AppendOnlyList(before=self._before.first(length))
         return self._of(self._before, self._items, min(length - self._distant, self._length))
 
     @property
@@ -112,7 +112,7 @@ class Chain(Sequence[T], Generic[T]):
         """Whether no part of it lies elsewhere."""
         return self._before is None
 
-    def extends(self, other: "Chain[T]") -> bool:
+    def extends(self, other: "AppendOnlyList[T]") -> bool:
         """Return whether this chain is `other` with items behind it, told by shared storage in constant time."""
         return self._items is other._items and self._before is other._before and self._length >= other._length
 
@@ -151,7 +151,7 @@ class Chain(Sequence[T], Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Chain)
+            isinstance(other, AppendOnlyList)
             and len(self) == len(other)
             and (
                 (self._items is other._items and self._before is other._before)
@@ -166,8 +166,8 @@ class Chain(Sequence[T], Generic[T]):
         return f"Chain({list(self)!r})"
 
     @staticmethod
-    def _of(before: Distant[T] | None, items: list[T], length: int) -> "Chain[T]":
-        made: Chain[T] = Chain.__new__(Chain)
+    def _of(before: LazySequence[T] | None, items: list[T], length: int) -> "AppendOnlyList[T]":
+        made: AppendOnlyList[T] = AppendOnlyList.__new__(AppendOnlyList)
         made._before = before
         made._distant = 0 if before is None else len(before)
         made._items = items

@@ -11,7 +11,7 @@ from lowwater.core.events import Event, TurnRecord
 from lowwater.core.stored_form import stored_as
 
 
-class Trail(Struct, frozen=True, kw_only=True):
+class Fingerprint(Struct, frozen=True, kw_only=True):
     """What a session was last seen with: digests of its client's whole list, with and without the answer."""
 
     tenant: str
@@ -21,7 +21,7 @@ class Trail(Struct, frozen=True, kw_only=True):
     """What the client told of itself; it tells sessions of one tenant apart, and never leads to another tenant."""
 
 
-class Followed(Struct, frozen=True, kw_only=True):
+class FingerprintMatch(Struct, frozen=True, kw_only=True):
     """A session that once had this key."""
 
     key: bytes

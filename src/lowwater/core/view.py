@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.entries import Altered, Edit, Kept, Numbers, Stand, Summarized
+from lowwater.core.entries import AlteredMessage, Edit, KeptRange, Numbers, SummarizedSpan, ViewItem
 from lowwater.core.messages import AnyPart, Message, Opaque, ToolResult, block_in, said_in
-from lowwater.core.sequences import Chain
+from lowwater.core.sequences import AppendOnlyList
 
 
 class Original(Struct, frozen=True, kw_only=True, tag="original"):
@@ -41,25 +41,25 @@ class Summary(Struct, frozen=True, kw_only=True, tag="summary"):
 Item = Original | Edited | Summary
 
 
-def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
+def view_items(items: Iterable[Item]) -> tuple[ViewItem, ...]:
     """Return what a compaction would have to say to show exactly these items; runs of originals become one range."""
-    stands: list[Stand] = []
+    stands: list[ViewItem] = []
     first, last = 0, -1
     for item in items:
         if isinstance(item, Original) and item.number == last + 1:
             last += 1
             continue
         if first <= last:
-            stands.append(Kept(numbers=Numbers(first=first, last=last)))
+            stands.append(KeptRange(numbers=Numbers(first=first, last=last)))
         first, last = 0, -1
         match item:
             case Original(number=number):
                 first = last = number
             case Edited():
-                stands.append(Altered(number=item.number, edits=item.edits, tokens=item.tokens))
+                stands.append(AlteredMessage(number=item.number, edits=item.edits, tokens=item.tokens))
             case Summary(message=message):
                 stands.append(
-                    Summarized(
+                    SummarizedSpan(
                         text=said_in(message),
                         role=message.role,
                         sources=item.sources,
@@ -69,11 +69,11 @@ def stands_of(items: Iterable[Item]) -> tuple[Stand, ...]:
                     )
                 )
     if first <= last:
-        stands.append(Kept(numbers=Numbers(first=first, last=last)))
+        stands.append(KeptRange(numbers=Numbers(first=first, last=last)))
     return tuple(stands)
 
 
-def folded(messages: Sequence[Message], items: Sequence[Item]) -> tuple[int, ...]:
+def neighbours_to_join(messages: Sequence[Message], items: Sequence[Item]) -> tuple[int, ...]:
     """Return which of `messages`, a view as it is sent, are written into the user message before them.
 
     Many templates and some providers refuse two user messages in a row. A summary that stands beside a user's message
@@ -115,7 +115,7 @@ def items_shown(messages: Sequence[Message], items: Sequence[Item]) -> list[Item
     return shown
 
 
-def fold(messages: Sequence[Message], at: Iterable[int]) -> list[Message]:
+def join_neighbours(messages: Sequence[Message], at: Iterable[int]) -> list[Message]:
     """Return the messages with those at these indexes written into the one before, each as parts of its own."""
     into = set(at)
     written: list[Message] = []
@@ -183,7 +183,7 @@ def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
 class View(Struct, frozen=True, kw_only=True):
     """The fold of a ledger: what is sent, and how large it is in the session's vocabulary."""
 
-    items: Chain[Item] = Chain()
+    items: AppendOnlyList[Item] = AppendOnlyList()
     tokens: int = 0
     whole: int = 0
     """The size of all messages that it stands for, as they came."""
@@ -204,14 +204,14 @@ class View(Struct, frozen=True, kw_only=True):
 
     def showing(self, items: Iterable[Item], *, whole: int) -> "View":
         """Return the view with other items, which stand for messages of the size `whole`."""
-        shown = Chain(items)
+        shown = AppendOnlyList(items)
         return replace(self, items=shown, tokens=sum([item.tokens for item in shown]), whole=whole)
 
     @property
     def joined(self) -> list[Message]:
         """The messages as they are written into a request: see `folded`."""
         messages = self.messages
-        return fold(messages, folded(messages, self.items))
+        return join_neighbours(messages, neighbours_to_join(messages, self.items))
 
     def shown_numbers(self) -> set[int]:
         """The numbers of all messages that stand in the view, in person or inside a summary."""

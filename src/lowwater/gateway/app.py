@@ -25,15 +25,21 @@ from lowwater.gateway.admission import (
     refuse_unless_operator,
     share_owner,
 )
-from lowwater.gateway.client_request import FORMATS, Asked, Unread, is_utf8, read_asked
-from lowwater.gateway.credentials import Parking, credential_in
-from lowwater.gateway.observability import METRICS, Line, Metrics, where, write_line
-from lowwater.gateway.open_sessions import Sessions
+from lowwater.gateway.client_request import (
+    FORMATS,
+    ClientRequest,
+    UnreadRequest,
+    is_utf8,
+    read_client_request,
+)
+from lowwater.gateway.credentials import IdlePrefetch, credential_in
+from lowwater.gateway.observability import METRICS, LogLine, Metrics, where, write_line
+from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
 from lowwater.gateway.origin_checks import Entered, enter, refuse_unless_opened, refuse_web_pages
-from lowwater.gateway.recall import Ask, Conversing, RecallCall, Record
+from lowwater.gateway.recall import Ask, RecallCall, RecallConversation, Record
 from lowwater.gateway.relay import (
-    Answering,
+    AnswerSender,
     Came,
     Gone,
     Opening,
@@ -52,7 +58,7 @@ from lowwater.gateway.relay import (
     unpacked,
 )
 from lowwater.gateway.tenants import tenant_of
-from lowwater.gateway.turns import Bill, Bills, Place, Turn, Turns
+from lowwater.gateway.turns import Bill, Bills, GatewayTurns, Place, Turn
 from lowwater.gateway.upstream import Refused, Upstreams, forwarded, is_anthropic
 from lowwater.protocols import Clock, Store
 from lowwater.session.factories import checked_while_counting
@@ -137,9 +143,9 @@ class Gateway:
         self._store = store
         self._metrics = Metrics()
         self._upstreams = Upstreams(options)
-        self._sessions = Sessions(store, options, sinks=(self._metrics.sink,), clock=clock)
-        self._turns = Turns(self._sessions, options)
-        self._parking = Parking(options)
+        self._sessions = OpenSessions(store, options, sinks=(self._metrics.sink,), clock=clock)
+        self._turns = GatewayTurns(self._sessions, options)
+        self._parking = IdlePrefetch(options)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lowwater-gateway")
         self._secret = store.secret()
         self._under_way = 0
@@ -186,8 +192,8 @@ class Gateway:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         entered = enter(scope, self._options.capability)
         scope = entered.scope
-        line = Line(method=scope["method"], path=scope["path"], began=time.perf_counter())
-        answering = Answering(receive, send, line, stalled_seconds=self._options.stalled_seconds)
+        line = LogLine(method=scope["method"], path=scope["path"], began=time.perf_counter())
+        answering = AnswerSender(receive, send, line, stalled_seconds=self._options.stalled_seconds)
         self._under_way += 1
         try:
             await self._admitted(entered, answering, line)
@@ -207,7 +213,7 @@ class Gateway:
             self._metrics.request(line)
             write_line(line)
 
-    async def _admitted(self, entered: Entered, answering: Answering, line: Line) -> None:
+    async def _admitted(self, entered: Entered, answering: AnswerSender, line: LogLine) -> None:
         scope = entered.scope
         headers = by_name(list(scope["headers"]))
         answering.anthropic = is_anthropic(scope["path"], headers)
@@ -237,7 +243,7 @@ class Gateway:
             line.request_bytes = len(came.body)
             with self._admission.working(arriving):
                 asked = await self._read(came, arriving, answering)
-                if isinstance(asked, Asked):
+                if isinstance(asked, ClientRequest):
                     await self._conversation(came, asked, client, answering, line)
                     return
                 arriving.shrink(len(came.body))
@@ -245,7 +251,9 @@ class Gateway:
                     line.did, line.why = "passed-on", asked.why
                 await self._untouched(came, answering)
 
-    async def _read(self, came: Came, arriving: Arriving, answering: Answering) -> Asked | Unread | None:
+    async def _read(
+        self, came: Came, arriving: Arriving, answering: AnswerSender
+    ) -> ClientRequest | UnreadRequest | None:
         """Return the conversation that a request asks to go on with, or why it is passed on; None if it is none."""
         if came.method != "POST" or came.path not in FORMATS:
             return None
@@ -253,12 +261,12 @@ class Gateway:
             return self._taken_apart(came, [came.body])
         return await answering.unless_gone(self._unpacked_and_read(came, arriving))
 
-    async def _unpacked_and_read(self, came: Came, arriving: Arriving) -> Asked | Unread:
+    async def _unpacked_and_read(self, came: Came, arriving: Arriving) -> ClientRequest | UnreadRequest:
         """Read a body beside the event loop, in one of its client's threads; each piece that is unpacked takes its memory first."""
         try:
             pieces = await self._unpacked(came, arriving) if came.coding else [came.body]
         except Unpackable:
-            return Unread(why="compressed in a way that cannot be read here")
+            return UnreadRequest(why="compressed in a way that cannot be read here")
         return await self._reading(arriving.client, self._taken_apart, came, pieces)
 
     async def _unpacked(self, came: Came, arriving: Arriving) -> list[bytes]:
@@ -279,12 +287,12 @@ class Gateway:
         except TimeoutError:
             raise Refused(503, "this gateway is too busy to read the request", retry_after=2) from None
 
-    def _taken_apart(self, came: Came, pieces: list[bytes]) -> Asked | Unread:
+    def _taken_apart(self, came: Came, pieces: list[bytes]) -> ClientRequest | UnreadRequest:
         plain = b"".join(pieces)
         pieces.clear()
-        return read_asked(came.path, plain, came.headers, most_messages=self._options.most_messages)
+        return read_client_request(came.path, plain, came.headers, most_messages=self._options.most_messages)
 
-    async def _untouched(self, came: Came, answering: Answering) -> None:
+    async def _untouched(self, came: Came, answering: AnswerSender) -> None:
         base_url = self._upstreams.base_url(came.path, came.headers)
         response = await answering.unless_gone(
             self._upstreams.send(came.method, base_url, came.target, forwarded(came.raw_headers), came.body)
@@ -292,7 +300,7 @@ class Gateway:
         await relay(response, answering)
 
     async def _conversation(
-        self, came: Came, asked: Asked, client: str, answering: Answering, line: Line
+        self, came: Came, asked: ClientRequest, client: str, answering: AnswerSender, line: LogLine
     ) -> None:
         place = Place(
             tenant=tenant_of(
@@ -341,7 +349,7 @@ class Gateway:
             self._parking.end(parking)
 
     async def _unprepared(
-        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line
+        self, came: Came, asked: ClientRequest, place: Place, answering: AnswerSender, line: LogLine
     ) -> None:
         """Send a request as it came because the store could not be asked for it; what it costs is recorded later."""
         if not line.outcome.startswith(_STORE_FAILED):
@@ -358,7 +366,9 @@ class Gateway:
 
         await relay_answer(response, answering, format=asked.format, record=keep)
 
-    async def _ask(self, came: Came, asked: Asked, base_url: str, body: bytes) -> aiohttp.ClientResponse:
+    async def _ask(
+        self, came: Came, asked: ClientRequest, base_url: str, body: bytes
+    ) -> aiohttp.ClientResponse:
         """Send a client's request with this body, and with the betas that it needs where it is not the client's own.
 
         Where it is, it leaves in the very bytes in which it came, compressed ones too.
@@ -371,7 +381,7 @@ class Gateway:
         sent = came.body if is_own else body
         return await self._upstreams.send(came.method, base_url, came.target, headers, sent)
 
-    async def _sent(self, turn: Turn, ask: Ask, answering: Answering, line: Line) -> "_Sent":
+    async def _sent(self, turn: Turn, ask: Ask, answering: AnswerSender, line: LogLine) -> "_Sent":
         """Send a turn; if the provider says that it is too long, compact and send once more."""
         for is_last in (False, True):
             response = await answering.unless_gone(ask(turn.body))
@@ -393,9 +403,11 @@ class Gateway:
             is_broken=bool(opening.broken),
         )
 
-    def _conversing(self, turn: Turn, answering: Answering, ask: Ask, record: Record) -> Conversing:
+    def _conversing(
+        self, turn: Turn, answering: AnswerSender, ask: Ask, record: Record
+    ) -> RecallConversation:
         recall = partial(self._recalled, turn)
-        return Conversing(
+        return RecallConversation(
             answering, format=turn.asked.format, body=turn.body, ask=ask, recall=recall, record=record
         )
 
@@ -408,7 +420,7 @@ class Gateway:
             return [_NOT_RECALLED] * len(calls)
 
     async def _begun(
-        self, asked: Asked, place: Place, client: str, answering: Answering, line: Line
+        self, asked: ClientRequest, place: Place, client: str, answering: AnswerSender, line: LogLine
     ) -> Turn | None:
         """Return the turn; None if the request has to go on as it came.
 
@@ -429,7 +441,7 @@ class Gateway:
             raise Refused(503, "this gateway cannot go on with it at the moment", retry_after=2)
         return None
 
-    async def _prepared(self, asked: Asked, place: Place, client: str) -> Turn:
+    async def _prepared(self, asked: ClientRequest, place: Place, client: str) -> Turn:
         """Begin a turn in one of the client's threads; the work stops soon after nobody waits for it any more."""
         return await self._in_lane(client, self._turns.begin, asked, place, first=self._bills.caught_up)
 
@@ -462,7 +474,7 @@ class Gateway:
         finally:
             wanted.is_over = True
 
-    async def _is_compacted(self, asked: Asked, place: Place, line: Line) -> bool:
+    async def _is_compacted(self, asked: ClientRequest, place: Place, line: LogLine) -> bool:
         try:
             return await self._in_thread(self._turns.is_compacted, asked, place)
         except Exception as error:  # noqa: BLE001 - what cannot be read was never compacted
@@ -470,7 +482,14 @@ class Gateway:
             return False
 
     async def _counting(
-        self, came: Came, asked: Asked, place: Place, answering: Answering, line: Line, *, client: str
+        self,
+        came: Came,
+        asked: ClientRequest,
+        place: Place,
+        answering: AnswerSender,
+        line: LogLine,
+        *,
+        client: str,
     ) -> None:
         try:
             body = await answering.unless_gone(self._in_lane(client, self._turns.counted, asked, place))
@@ -491,7 +510,7 @@ class Gateway:
         )
         await relay(response, answering)
 
-    async def _overflowed(self, status: int, said: bytes, turn: Turn, line: Line) -> Turn | None:
+    async def _overflowed(self, status: int, said: bytes, turn: Turn, line: LogLine) -> Turn | None:
         """Return a smaller turn if the provider says that the prompt is too long or has too many images; None for any other refusal."""
         if not (is_overflow(status, said) or is_image_refusal(status, said)):
             return None
@@ -504,7 +523,7 @@ class Gateway:
             _defect(error, line)
             return None
 
-    async def _accepted(self, turn: Turn, line: Line) -> None:
+    async def _accepted(self, turn: Turn, line: LogLine) -> None:
         """Keep what the client sent: before the provider's answer begins, nothing of a request is stored."""
         try:
             await asyncio.wait_for(self._in_thread(self._turns.accepted, turn), _RECORD_SECONDS)
@@ -516,7 +535,7 @@ class Gateway:
     async def _record(
         self,
         turn: Turn,
-        line: Line,
+        line: LogLine,
         parking: "asyncio.Task[None] | None",
         answer: bytes | None,
         others: Sequence[Usage] = (),
@@ -542,7 +561,7 @@ class Gateway:
         if answer is not None:
             await self._parking.waited(parking)
 
-    def _not_recorded(self, error: BaseException, bill: Bill | None, line: Line) -> None:
+    def _not_recorded(self, error: BaseException, bill: Bill | None, line: LogLine) -> None:
         if isinstance(error, StoreFailed) and bill is not None:
             self._bills.keep(bill)
         if isinstance(error, LowwaterError):
@@ -561,7 +580,7 @@ class Gateway:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
 
 
-def _tell(line: Line, turn: Turn, asked: Asked) -> None:
+def _tell(line: LogLine, turn: Turn, asked: ClientRequest) -> None:
     """Note what is sent for a client's request."""
     line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
     is_own = turn.body is asked.body
@@ -569,7 +588,7 @@ def _tell(line: Line, turn: Turn, asked: Asked) -> None:
     line.decision = turn.request.decision.because.code if turn.request.decision else ""
 
 
-def _defect(error: Exception, line: Line) -> None:
+def _defect(error: Exception, line: LogLine) -> None:
     """Note a defect of our own that the client need not suffer from."""
     line.outcome = f"defect: {type(error).__name__}"
     _log.error("a defect in the gateway: %s", where(error))

@@ -115,7 +115,7 @@ _BRACKET_OR_COMMA = re.compile(rb'(?:[^"\[\]{},]++|' + _STRING + rb")*+([\[\]{},
 _IN_USER_ID = re.compile(r"session[_\":\s]+([0-9a-f-]{16,64})", re.IGNORECASE)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ClientRequest(Struct, frozen=True, kw_only=True):
     """One conversation request; `fields` are the body's, each in the bytes it was written in."""
 
     path: str
@@ -174,15 +174,15 @@ def listed_in(format: Format) -> str:
     return "input" if format == "openai_responses" else "messages"
 
 
-class Unread(Struct, frozen=True, kw_only=True):
+class UnreadRequest(Struct, frozen=True, kw_only=True):
     """A request that the gateway does not take part in: it goes on as it came."""
 
     why: str
 
 
-def read_asked(
+def read_client_request(
     path: str, body: bytes, headers: Mapping[str, str], *, most_messages: int = 0
-) -> Asked | Unread:
+) -> ClientRequest | UnreadRequest:
     """Return the request, or why it goes on as it came; `most_messages` is the longest list that is read, 0 for any.
 
     This is the one place where a body is checked. What it lets through is UTF-8 and JSON down to the last value, though
@@ -190,16 +190,16 @@ def read_asked(
     """
     format = FORMATS[path]
     if not is_utf8(body):
-        return Unread(why="not UTF-8")
+        return UnreadRequest(why="not UTF-8")
     if most_messages and (too_many := _too_many(body, most_messages)):
-        return Unread(why=too_many)
+        return UnreadRequest(why=too_many)
     try:
         fields = read_fields(body)
         listed = fields.get(listed_in(format), b"")
         if listed[:1] != b"[":
-            return Unread(why="no list of messages")
+            return UnreadRequest(why="no list of messages")
         if format == "openai_responses" and is_elsewhere(fields):
-            return Unread(why="conversation kept by the provider")
+            return UnreadRequest(why="conversation kept by the provider")
         # Only the fields it wants: the list is nearly all of a body, and reading over it takes its time.
         peeked = {name: fields[name] for name in _PEEKED if name in fields}
         if len(peeked.get("metadata", b"")) > _MOST_METADATA:
@@ -207,10 +207,10 @@ def read_asked(
         peek = read_json(write_object(peeked), _Peek)
         raws = [bytes(item) for item in read_json(listed, list[Raw])]
     except BadInput as error:
-        return Unread(why="not JSON" if isinstance(error, UnreadableJson) else "odd fields")
+        return UnreadRequest(why="not JSON" if isinstance(error, UnreadableJson) else "odd fields")
     if not raws or not peek.model:
-        return Unread(why="no messages" if not raws else "no model")
-    return Asked(
+        return UnreadRequest(why="no messages" if not raws else "no model")
+    return ClientRequest(
         path=path,
         format=format,
         body=body,
@@ -286,7 +286,7 @@ _LONG = b'"1h"'
 _NOTHING = frozenset({b"", b"null"})
 
 
-def outgoing(asked: Asked, request: PreparedRequest, *, marking: Marking = "client") -> bytes:
+def outgoing(asked: ClientRequest, request: PreparedRequest, *, marking: Marking = "client") -> bytes:
     """Return the body to send; it is the very one that came if the view is whole and marks are the client's business."""
     if request.whole and marking == "client":
         return asked.body
@@ -302,7 +302,7 @@ def outgoing(asked: Asked, request: PreparedRequest, *, marking: Marking = "clie
     )
 
 
-def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
+def _messages(asked: ClientRequest, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
     messages = request.joined
     raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
     system, tools = request.system, asked.tools
@@ -322,7 +322,7 @@ def _messages(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[
     }
 
 
-def _chat(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
+def _chat(asked: ClientRequest, request: PreparedRequest, marking: Marking) -> dict[str, bytes]:
     messages = request.joined
     raws = encode_messages(messages, "openai_chat")
     marks = _marks(asked, request, marking)
@@ -334,7 +334,7 @@ def _chat(asked: Asked, request: PreparedRequest, marking: Marking) -> dict[str,
     return {"messages": write_array(raws)}
 
 
-def _marks(asked: Asked, request: PreparedRequest, marking: Marking) -> Marks | None:
+def _marks(asked: ClientRequest, request: PreparedRequest, marking: Marking) -> Marks | None:
     """Return the marks to place: none where the client sets none, and for as long as the client asks where it does."""
     if request.marks is None or (marking == "client" and not asked.has_marks):
         return None

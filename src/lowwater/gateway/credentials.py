@@ -61,7 +61,7 @@ def credential_in(headers: Mapping[str, str], *, format: Format, base_url: str) 
     return Credential(format=format, url=url, headers=kept)
 
 
-class Borrowing:
+class BorrowedCredentials:
     """Has a client's own model write summaries, with the credential that is lent at that moment and with no other."""
 
     def __init__(self, model: str) -> None:
@@ -86,7 +86,7 @@ class Borrowing:
 
 def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
     """Return who may write summaries for sessions on a model; nobody unless the operator said so."""
-    writers: list[Summarizer | AsyncSummarizer] = [Borrowing(model)] if options.summaries else []
+    writers: list[Summarizer | AsyncSummarizer] = [BorrowedCredentials(model)] if options.summaries else []
     if options.summary_model:
         name = options.summary_model
         context = load_registry().find(name).context_length
@@ -97,7 +97,7 @@ def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSumm
     return tuple(writers)
 
 
-class Parking:
+class IdlePrefetch:
     """Has summaries prepared beside the answers; what a client lends ends with its request."""
 
     def __init__(self, options: Options) -> None:
@@ -136,4 +136,4 @@ class Parking:
         if self._options.summaries:
             _LENT.set(credential)
         with suppress(LowwaterError):
-            await session.apark()
+            await session.aprefetch_summary()

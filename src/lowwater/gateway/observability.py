@@ -13,7 +13,7 @@ from lowwater.observe.prometheus import PrometheusSink
 _log = logging.getLogger("lowwater.gateway")
 
 
-class Line(Struct, kw_only=True):
+class LogLine(Struct, kw_only=True):
     """What is known of a request; it grows while the request is under way."""
 
     method: str
@@ -60,7 +60,7 @@ class Line(Struct, kw_only=True):
             self.first = time.perf_counter() - self.began
 
 
-def write_line(line: Line) -> None:
+def write_line(line: LogLine) -> None:
     """Log a request that is done."""
     if not _log.isEnabledFor(logging.INFO):
         return
@@ -157,7 +157,7 @@ class Metrics:
         )
         self.under_way = Gauge("lowwater_gateway_under_way", "Requests under way.", registry=registry)
 
-    def request(self, line: Line) -> None:
+    def request(self, line: LogLine) -> None:
         """Add a request that is done."""
         path = line.path if line.path in _KNOWN else "other"
         self._requests.labels(path=path, status=str(line.status)).inc()

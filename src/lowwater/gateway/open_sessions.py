@@ -13,7 +13,7 @@ from lowwater.core.reconcile import branch_of, likeness, numbers_in, position_be
 from lowwater.core.stored import About
 from lowwater.gateway.credentials import summarizers_of
 from lowwater.gateway.options import Options, source_of
-from lowwater.gateway.session_lookup import Finding, Match, Sought, chain_of
+from lowwater.gateway.session_lookup import LookupKey, Match, SessionLookup, chain_of
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.factories import SystemClock
 from lowwater.session.library import Lowwater
@@ -37,7 +37,7 @@ class Belongs(Struct, frozen=True, kw_only=True):
     """Whether it is a new one, and nothing leads to it yet."""
 
 
-class Sessions:
+class OpenSessions:
     """Opens sessions and keeps those used last ready; any thread may use it."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Sessions:
         self._sinks = sinks
         self._clock = clock or SystemClock()
         self._settings = with_hygiene(options.settings)
-        self._finding = Finding(store, joins_by_summary=options.joins_by_summary)
+        self._finding = SessionLookup(store, joins_by_summary=options.joins_by_summary)
         self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._sizes: dict[str, int] = {}
@@ -61,7 +61,7 @@ class Sessions:
         """How many sessions are kept ready."""
         return len(self._open)
 
-    def session_for(self, sought: Sought, *, model: str, base_url: str) -> Belongs:
+    def session_for(self, sought: LookupKey, *, model: str, base_url: str) -> Belongs:
         """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none.
 
         Nothing of a new one is kept before something happens to it.
@@ -75,7 +75,7 @@ class Sessions:
             session.use(model, base_url=base_url)
         return Belongs(session=session, is_begun=False)
 
-    def like(self, sought: Sought, *, model: str, base_url: str) -> Session:
+    def like(self, sought: LookupKey, *, model: str, base_url: str) -> Session:
         """Return a session in which a list can be looked at as `session_for` would have it, only to look: nothing is kept."""
         key = (sought.tenant, model, base_url)
         match = self._found(sought, key)
@@ -89,18 +89,18 @@ class Sessions:
         numbers = branch_of(session.ledger)
         return len(numbers) > len(keys) and _holds(session.ledger, numbers, keys)
 
-    def leave(self, sought: Sought, session: Session, *further: bytes) -> None:
+    def record_fingerprint(self, sought: LookupKey, session: Session, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
-        self._finding.leave(sought, session.name, *further)
+        self._finding.record_fingerprint(sought, session.name, *further)
         with self._lock:
             if session.name in self._open:
                 self._weigh(session.name, session)
 
-    def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
+    def leave_summary(self, sought: LookupKey, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation."""
         self._finding.leave_summary(sought, lines)
 
-    def _found(self, sought: Sought, key: _Key) -> Match | None:
+    def _found(self, sought: LookupKey, key: _Key) -> Match | None:
         """Return the session that has the beginning of a list, and whether it is the same: of several branches it is one's own.
 
         A client that goes back leaves what it takes back. If a list that was taken back goes on after all, two branches
@@ -119,7 +119,7 @@ class Sessions:
         session.refresh()
         return session
 
-    def _begun(self, match: Match | None, sought: Sought, key: _Key, *, is_kept: bool = True) -> Session:
+    def _begun(self, match: Match | None, sought: LookupKey, key: _Key, *, is_kept: bool = True) -> Session:
         """Return a new session; one that left another has what the other had until then, and nothing that came later."""
         # Long enough that two replicas never draw the same: a name decides whose session it is.
         name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
@@ -135,7 +135,7 @@ class Sessions:
         )
         return session
 
-    def _source(self, sought: Sought) -> str:
+    def _source(self, sought: LookupKey) -> str:
         """Return the source of a client's sessions: its tenant, by the operator's name if there is one, and the project."""
         return source_of(self._options.tenant or sought.tenant[:8], self._options.project)
 

@@ -19,12 +19,12 @@ from lowwater.core.messages import Format
 from lowwater.core.recall.recalled import anthropic_tools, is_recall, offers_recall, openai_tools
 from lowwater.core.strict_json import read_plain, write_json, write_object
 from lowwater.errors import BadInput
-from lowwater.gateway.client_request import Asked
+from lowwater.gateway.client_request import ClientRequest
 from lowwater.gateway.observability import where
 from lowwater.gateway.relay import (
     EVENTS,
     NO_STATUS,
-    Answering,
+    AnswerSender,
     Watched,
     chunks_of,
     peeked,
@@ -32,7 +32,7 @@ from lowwater.gateway.relay import (
     unfinished,
     while_listening,
 )
-from lowwater.gateway.response_rewrite import Hiding, hiding_for
+from lowwater.gateway.response_rewrite import ResponseRewrite, hiding_for
 from lowwater.gateway.upstream import Headers, Refused, returned
 from lowwater.summarizers.requests import with_items
 
@@ -63,7 +63,7 @@ def _tools() -> MappingProxyType[Format, bytes]:
     )
 
 
-def with_recall(asked: Asked) -> Asked:
+def with_recall(asked: ClientRequest) -> ClientRequest:
     """Return the request with the recall tools behind the client's own; one without tools, or that forces one or wants several answers, stays as it is."""
     tools, choice = asked.tools, asked.fields.get("tool_choice", b"")
     several = asked.fields.get("n", b"1") not in _ONE_ANSWER
@@ -162,11 +162,18 @@ class _NotFollowed(Refused):
         return self._headers
 
 
-class Conversing:
+class RecallConversation:
     """One exchange of a client with a model that may recall in between."""
 
     def __init__(
-        self, answering: Answering, *, format: Format, body: bytes, ask: Ask, recall: Recall, record: Record
+        self,
+        answering: AnswerSender,
+        *,
+        format: Format,
+        body: bytes,
+        ask: Ask,
+        recall: Recall,
+        record: Record,
     ) -> None:
         self._answering = answering
         self._format = format
@@ -174,7 +181,7 @@ class Conversing:
         self._ask = ask
         self._recall = recall
         self._record = record
-        self._hiding: Hiding = hiding_for(format)
+        self._hiding: ResponseRewrite = hiding_for(format)
         self._usages: list[Usage | None] = []
         """Of each answer that was read whole."""
         self._before: tuple[bytes, ...] = ()

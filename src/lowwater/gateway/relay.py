@@ -25,7 +25,7 @@ from msgspec import Struct
 from lowwater.core.formats.streams import before_last_event, stream_for
 from lowwater.core.messages import Format
 from lowwater.gateway.admission import TOO_SLOW, Arriving
-from lowwater.gateway.observability import Line, where
+from lowwater.gateway.observability import LogLine, where
 from lowwater.gateway.upstream import Headers, Refused, returned
 
 Scope = MutableMapping[str, Any]
@@ -237,11 +237,11 @@ _OURS = b"x-lowwater-"
 """How our headers begin; those of a gateway behind this one are not this one's."""
 
 
-class Answering:
+class AnswerSender:
     """Sends one answer."""
 
     def __init__(
-        self, receive: Receive, send: Send, line: Line, *, stalled_seconds: float | None = None
+        self, receive: Receive, send: Send, line: LogLine, *, stalled_seconds: float | None = None
     ) -> None:
         self._stalled_seconds = stalled_seconds
         self.receive = receive
@@ -359,14 +359,14 @@ class Watched:
             return None
 
 
-async def relay(response: aiohttp.ClientResponse, answering: Answering) -> None:
+async def relay(response: aiohttp.ClientResponse, answering: AnswerSender) -> None:
     """Pass a response on as it is; a client that goes away takes it with it."""
     await while_listening(_copied(response, answering.send), partial(_close, response), answering)
 
 
 async def relay_answer(
     response: aiohttp.ClientResponse,
-    answering: Answering,
+    answering: AnswerSender,
     *,
     format: Format,
     record: Record,
@@ -389,7 +389,7 @@ async def peeked(response: aiohttp.ClientResponse) -> bytes:
         raise
 
 
-async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: Answering) -> None:
+async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: AnswerSender) -> None:
     """Pass on a response whose body was read already."""
     await start(answering.send, response)
     await piece(answering.send, body, more=False)
@@ -485,7 +485,7 @@ def _close(response: aiohttp.ClientResponse, *, is_whole: bool) -> None:
     response.release() if is_whole else response.close()
 
 
-async def while_listening(passing: Coroutine[Any, Any, None], close: Close, answering: Answering) -> None:
+async def while_listening(passing: Coroutine[Any, Any, None], close: Close, answering: AnswerSender) -> None:
     """Pass on until it is done or the client has gone, and let go of the provider either way."""
     is_whole = False
     try:

@@ -10,7 +10,7 @@ from lowwater.core.strict_json import read_plain, write_json
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
-class AnthropicHiding:
+class AnthropicRewrite:
     """One answer out of several messages.
 
     Thinking that came behind something recalled is left out: it is bound to what the client will never send back.
@@ -102,7 +102,7 @@ def _pass(told: dict[str, Any]) -> list[bytes]:
     return [b"event: " + told["type"].encode() + b"\ndata: " + write_json(told) + b"\n\n"]
 
 
-class ChatHiding:
+class ChatRewrite:
     """One answer out of several completions, under the id of the first."""
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ _ONCE = frozenset({"response.created", "response.in_progress", "response.queued"
 _LAST = frozenset({"response.completed", "response.incomplete"})
 
 
-class ResponsesHiding:
+class ResponsesRewrite:
     """One response out of several, under the id of the first.
 
     Reasoning that came behind something recalled is left out: it belongs to items that the client will never send back.
@@ -313,7 +313,7 @@ class ResponsesHiding:
         return [b"event: " + told["type"].encode() + b"\ndata: " + write_json(told) + b"\n\n"]
 
 
-class Hiding(Protocol):
+class ResponseRewrite(Protocol):
     """Takes the answers of one exchange, one behind the other, and gives what the client sees of them."""
 
     def take(self, event: bytes) -> list[bytes]:
@@ -345,11 +345,11 @@ class Hiding(Protocol):
         ...
 
 
-_HIDING: MappingProxyType[Format, type[Hiding]] = MappingProxyType(
-    {"anthropic": AnthropicHiding, "openai_chat": ChatHiding, "openai_responses": ResponsesHiding}
+_HIDING: MappingProxyType[Format, type[ResponseRewrite]] = MappingProxyType(
+    {"anthropic": AnthropicRewrite, "openai_chat": ChatRewrite, "openai_responses": ResponsesRewrite}
 )
 
 
-def hiding_for(format: Format) -> Hiding:
+def hiding_for(format: Format) -> ResponseRewrite:
     """Return what hides recall in answers of this format."""
     return _HIDING[format]()

@@ -14,8 +14,8 @@ from msgspec.structs import force_setattr
 from lowwater.core.formats.codec import decode_messages, messages_in
 from lowwater.core.messages import Format, Message
 from lowwater.core.reconcile import likeness
-from lowwater.core.stored import Followed, Trail
-from lowwater.protocols import Trails
+from lowwater.core.stored import Fingerprint, FingerprintMatch
+from lowwater.protocols import Fingerprints
 
 _LAST = 48
 """So many of a list's newest keys are asked for first; a list that was seen before is nearly always found by them."""
@@ -47,7 +47,7 @@ class Match(Struct, frozen=True, kw_only=True):
     """How many of the list's messages it has."""
 
 
-class Sought(Struct, frozen=True, kw_only=True):
+class LookupKey(Struct, frozen=True, kw_only=True):
     """A client's list as keys of its beginnings, and what tells it from others like it."""
 
     tenant: str
@@ -61,11 +61,11 @@ class Sought(Struct, frozen=True, kw_only=True):
 
     @property
     def noted(self) -> str:
-        """What is kept beside a trail: guise and hint."""
+        """What is kept beside a fingerprint: guise and hint."""
         return f"{self.guise} {self.hint}"
 
 
-def guise_of(system: bytes, tools: bytes) -> str:
+def agent_fingerprint(system: bytes, tools: bytes) -> str:
     """Return a few characters for the kind of agent: its tools and how its system prompt begins."""
     begins = _BILLING.sub(b"", system[:400])
     return blake2b(tools + b"\0" + begins, digest_size=4).hexdigest()
@@ -86,14 +86,14 @@ def named(hint: str) -> bytes:
     return blake2b(b"named\0" + hint.encode(errors="replace"), digest_size=16).digest()
 
 
-class Finding:
+class SessionLookup:
     """Finds sessions in the store that all replicas share."""
 
-    def __init__(self, trails: Trails, *, joins_by_summary: bool = False) -> None:
-        self._trails = trails
+    def __init__(self, trails: Fingerprints, *, joins_by_summary: bool = False) -> None:
+        self._fingerprints = trails
         self._joins_by_summary = joins_by_summary
 
-    def find(self, sought: Sought) -> Match | None:
+    def find(self, sought: LookupKey) -> Match | None:
         """Return the session that shares the longest beginning with the list; None if none does."""
         keys = sought.keys
         earlier = max(0, len(keys) - _LAST)
@@ -101,7 +101,7 @@ class Finding:
             if not asked:
                 continue
             places = {key: start + index + 1 for index, key in enumerate(asked)}
-            match = _best(self._trails.follow(sought.tenant, asked), places, sought)
+            match = _best(self._fingerprints.lookup_fingerprints(sought.tenant, asked), places, sought)
             if match is not None:
                 # One that left another may have been asked before, in vain.
                 if match.kind != "fork":
@@ -109,14 +109,14 @@ class Finding:
                 return self._asked_again(sought) or self._compacted(sought, match) or match
         return self._asked_again(sought) or self._continued(sought)
 
-    def _asked_again(self, sought: Sought) -> Match | None:
+    def _asked_again(self, sought: LookupKey) -> Match | None:
         """Return the session that began with this very request, if nobody answered it."""
-        for found in self._trails.follow(sought.tenant, [unanswered(sought.keys[-1])]):
+        for found in self._fingerprints.lookup_fingerprints(sought.tenant, [unanswered(sought.keys[-1])]):
             if found.newest and found.hint == sought.noted:
                 return Match(session=found.session, kind="same", length=len(sought.keys))
         return None
 
-    def _compacted(self, sought: Sought, match: Match) -> Match | None:
+    def _compacted(self, sought: LookupKey, match: Match) -> Match | None:
         """Return the session whose client has compacted the middle of its list, if it tells no name and what left has a summary in it.
 
         Anybody may quote a summary: only where the operator says so.
@@ -124,11 +124,11 @@ class Finding:
         if not self._joins_by_summary or sought.hint or not sought.lines:
             return None
         apart = [beside(line) for line in sought.lines]
-        found = [each for each in self._trails.follow(sought.tenant, apart) if each.newest]
+        found = [each for each in self._fingerprints.lookup_fingerprints(sought.tenant, apart) if each.newest]
         is_compacted = len({each.key for each in found}) >= _LINES
         return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
 
-    def _continued(self, sought: Sought) -> Match | None:
+    def _continued(self, sought: LookupKey) -> Match | None:
         """Return the session whose client has compacted its list: that begins with what the session was told in summary.
 
         Anybody may quote a summary, so that it leads only to a session of the same name; to one that its client did not name
@@ -138,7 +138,7 @@ class Finding:
             return None
         lines = Counter(
             found.session
-            for found in self._trails.follow(sought.tenant, sought.lines)
+            for found in self._fingerprints.lookup_fingerprints(sought.tenant, sought.lines)
             # A client may go on for a while before it uses the summary; one that tells a name is believed.
             if (_is_named(sought) and found.hint == sought.noted)
             or (found.newest and self._may_continue(found, sought))
@@ -146,30 +146,34 @@ class Finding:
         session, count = max(lines.items(), default=("", 0), key=lambda each: (each[1], each[0]))
         return Match(session=session, kind="same", length=0) if count >= _LINES else None
 
-    def _may_continue(self, found: Followed, sought: Sought) -> bool:
+    def _may_continue(self, found: FingerprintMatch, sought: LookupKey) -> bool:
         hint = found.hint.partition(" ")[2]
         if _is_named(sought):
             return hint == sought.hint
         return self._joins_by_summary and not _is_apart(found, sought)
 
-    def leave(self, sought: Sought, session: str, *further: bytes) -> None:
+    def record_fingerprint(self, sought: LookupKey, session: str, *further: bytes) -> None:
         """Note that a session was seen with this list, and with it and its answer."""
         keys = (sought.keys[-1], *further)
-        self._trails.leave(Trail(tenant=sought.tenant, session=session, keys=keys, hint=sought.noted))
+        self._fingerprints.record_fingerprint(
+            Fingerprint(tenant=sought.tenant, session=session, keys=keys, hint=sought.noted)
+        )
 
-    def leave_summary(self, sought: Sought, lines: Sequence[bytes]) -> None:
+    def leave_summary(self, sought: LookupKey, lines: Sequence[bytes]) -> None:
         """Note a summary that a client asked for apart from its conversation, for the one it has the same word for."""
         if not _is_named(sought):
             return
-        known = self._trails.follow(sought.tenant, [named(sought.hint)])
+        known = self._fingerprints.lookup_fingerprints(sought.tenant, [named(sought.hint)])
         # An answer that broke off leaves the name behind, and the session has it all the same.
         of = [each for each in known if each.newest] or known
         if len(of) == 1:
             keys = (named(sought.hint), *lines)
-            self._trails.leave(Trail(tenant=sought.tenant, session=of[0].session, keys=keys, hint=of[0].hint))
+            self._fingerprints.record_fingerprint(
+                Fingerprint(tenant=sought.tenant, session=of[0].session, keys=keys, hint=of[0].hint)
+            )
 
 
-def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -> Match | None:
+def _best(found: Sequence[FingerprintMatch], places: dict[bytes, int], sought: LookupKey) -> Match | None:
     """Return the longest match that no hint keeps apart, or else the longest; of several of one length the same conversation."""
     matches = [
         (
@@ -189,18 +193,18 @@ def _best(found: Sequence[Followed], places: dict[bytes, int], sought: Sought) -
     return Match(session=session, kind=kind, length=length)
 
 
-def _is_apart(found: Followed, sought: Sought) -> bool:
+def _is_apart(found: FingerprintMatch, sought: LookupKey) -> bool:
     """Return whether both clients said which session it is, and not the same."""
     hint = found.hint.partition(" ")[2]
     return bool(hint and sought.hint) and hint != sought.hint
 
 
-def _is_named(sought: Sought) -> bool:
+def _is_named(sought: LookupKey) -> bool:
     """Return whether the client has a word for this one conversation."""
     return bool(sought.hint) and not sought.hint.startswith(GROUP)
 
 
-def _kind(found: Followed, length: int, sought: Sought) -> Kind | None:
+def _kind(found: FingerprintMatch, length: int, sought: LookupKey) -> Kind | None:
     """Return what a session with the first `length` messages of the list is to it; None if it is no use.
 
     A hint never leads to a session, it only keeps apart: other words mean another conversation. Without any, a list that
@@ -224,26 +228,26 @@ _BESIDES = 1_000
 """Bytes that a decoded message takes beside its own, as measured with messages of one or two parts."""
 
 
-class Read(Struct, frozen=True, kw_only=True, weakref=True, eq=False):
+class ReadMessage(Struct, frozen=True, kw_only=True, weakref=True, eq=False):
     """A message, and what makes it the same as another that a client wrote differently."""
 
     message: Message
     likeness: bytes
     raw: bytes = b""
     """The bytes it was read from."""
-    next: "ref[Read] | None" = None
+    next: "ref[ReadMessage] | None" = None
     """What came behind it last time; never set it."""
     chained: tuple[bytes, bytes] = (b"", b"")
     """The key of a list up to it that was asked for last, behind the key before it; never set it."""
 
 
-class Remembering:
+class MessageCache:
     """Decodes messages; those used last are kept, up to so many bytes. Any thread may use it."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._bytes = 0
-        self._read: OrderedDict[tuple[Format, bytes], Read] = OrderedDict()
+        self._read: OrderedDict[tuple[Format, bytes], ReadMessage] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -251,7 +255,7 @@ class Remembering:
         """The memory that the messages kept take, about."""
         return self._bytes
 
-    def read(self, raws: Sequence[bytes], format: Format) -> list[Read]:
+    def read(self, raws: Sequence[bytes], format: Format) -> list[ReadMessage]:
         """Return the messages in these bytes, or raise a BadInput."""
         raws = messages_in(raws, format)
         known = self._known(raws, format)
@@ -261,10 +265,10 @@ class Remembering:
         self._keep(together, format)
         return together
 
-    def _known(self, raws: Sequence[bytes], format: Format) -> list[Read | None]:
+    def _known(self, raws: Sequence[bytes], format: Format) -> list[ReadMessage | None]:
         """Return what was read before; a list that only grew is compared with the last one and not looked up."""
-        known: list[Read | None] = []
-        found: Read | None = None
+        known: list[ReadMessage | None] = []
+        found: ReadMessage | None = None
         with self._lock:
             for raw in raws:
                 last = None if found is None or found.next is None else found.next()
@@ -272,9 +276,9 @@ class Remembering:
                 known.append(found)
         return known
 
-    def _keep(self, together: Sequence[Read], format: Format) -> None:
+    def _keep(self, together: Sequence[ReadMessage], format: Format) -> None:
         with self._lock:
-            before: Read | None = None
+            before: ReadMessage | None = None
             for read in together:
                 key = (format, read.raw)
                 if key in self._read:
@@ -290,11 +294,11 @@ class Remembering:
                 self._bytes -= len(oldest) + _BESIDES
 
 
-def _read(message: Message, raw: bytes) -> Read:
-    return Read(message=message, likeness=likeness(message), raw=raw)
+def _read(message: Message, raw: bytes) -> ReadMessage:
+    return ReadMessage(message=message, likeness=likeness(message), raw=raw)
 
 
-def keys_of(read: Sequence[Read]) -> tuple[bytes, ...]:
+def keys_of(read: Sequence[ReadMessage]) -> tuple[bytes, ...]:
     """Return for each message a key of the whole list up to it, as `chain_of` does; those of last time are remembered."""
     keys: list[bytes] = []
     before = b""

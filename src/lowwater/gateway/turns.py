@@ -23,7 +23,7 @@ from lowwater.core.turns.arrival import Incoming
 from lowwater.core.turns.state import State
 from lowwater.errors import BadInput, LowwaterError, StoreFailed
 from lowwater.gateway.client_request import (
-    Asked,
+    ClientRequest,
     asks_for_summary,
     beside_question,
     lines_in,
@@ -31,23 +31,23 @@ from lowwater.gateway.client_request import (
     outgoing,
 )
 from lowwater.gateway.observability import Metrics, where
-from lowwater.gateway.open_sessions import Sessions
+from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
 from lowwater.gateway.recall import RecallCall, with_recall
 from lowwater.gateway.session_lookup import (
-    Read,
-    Remembering,
-    Sought,
+    LookupKey,
+    MessageCache,
+    ReadMessage,
+    agent_fingerprint,
     beside,
     chain_of,
-    guise_of,
     keys_of,
     named,
     unanswered,
 )
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
-from lowwater.session.turn_input import Brought
+from lowwater.session.turn_input import TurnInput
 
 _CHANGED = 20_000
 """Lists that are remembered as changed."""
@@ -63,11 +63,11 @@ class Place(Struct, frozen=True, kw_only=True):
     base_url: str
 
 
-class ReadAlready(Brought, frozen=True, kw_only=True):
+class ReadAlready(TurnInput, frozen=True, kw_only=True):
     """A client's request whose messages were decoded before."""
 
-    asked: Asked
-    read: tuple[Read, ...]
+    asked: ClientRequest
+    read: tuple[ReadMessage, ...]
 
     def incoming(self, state: State) -> Incoming:  # noqa: ARG002 - the path told the format
         """Return it as values."""
@@ -103,8 +103,8 @@ class Pending:
 class Turn(Struct, frozen=True, kw_only=True):
     """A request on its way: what leaves, and where its answer belongs."""
 
-    asked: Asked
-    sought: Sought
+    asked: ClientRequest
+    sought: LookupKey
     session: Session
     request: PreparedRequest
     body: bytes
@@ -123,17 +123,17 @@ class Turn(Struct, frozen=True, kw_only=True):
         return self.body is not self.asked.body
 
 
-class Turns:
+class GatewayTurns:
     """What the gateway asks of the core."""
 
-    def __init__(self, sessions: Sessions, options: Options) -> None:
+    def __init__(self, sessions: OpenSessions, options: Options) -> None:
         self._sessions = sessions
         self._options = options
-        self._remembering = Remembering(options.remembered_bytes)
+        self._remembering = MessageCache(options.remembered_bytes)
         self._changed: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         """Lists that did not leave as they came, the newest last."""
 
-    def begin(self, asked: Asked, place: Place) -> Turn:
+    def begin(self, asked: ClientRequest, place: Place) -> Turn:
         """Find the session and prepare the request; any LowwaterError means that it goes on as it came."""
         if self._options.recall:
             asked = with_recall(asked)
@@ -164,7 +164,7 @@ class Turns:
             unasked=keys_of(unasked)[-1] if unasked else b"",
         )
 
-    def is_compacted(self, asked: Asked, place: Place) -> bool:
+    def is_compacted(self, asked: ClientRequest, place: Place) -> bool:
         """Return whether a list goes on one that did not leave as it came; the store is not asked."""
         try:
             _, sought = self._read(asked, place.tenant)
@@ -198,7 +198,7 @@ class Turns:
         """Keep what the client sent, now that its provider has begun to answer."""
         turn.pending.keep()
 
-    def counted(self, asked: Asked, place: Place) -> bytes:
+    def counted(self, asked: ClientRequest, place: Place) -> bytes:
         """Return the body by which to count: what would really be sent, compacted if it would be; nothing is kept."""
         if self._options.recall:
             asked = with_recall(asked)
@@ -208,7 +208,7 @@ class Turns:
         request = session.shown(brought) if _unasked(read) else session.foreseen(brought)
         return outgoing(asked, request, marking=self._options.marks)
 
-    def catch_up(self, asked: Asked, place: Place, answer: bytes) -> None:
+    def catch_up(self, asked: ClientRequest, place: Place, answer: bytes) -> None:
         """Record the answer to a request that went on as it came while the store could not be asked."""
         read, sought = self._read(asked, place.tenant)
         belongs = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
@@ -217,7 +217,7 @@ class Turns:
         kept = replace(brought, read=tuple(unasked)) if unasked else brought
         if not belongs.is_begun and self._sessions.has_gone_on(session, keys_of(kept.read)):
             # Another turn came first: to bring the older list now would take back what is newer.
-            session.record_beside(answer)
+            session.record_side_call(answer)
             return
         turn = Turn(
             asked=asked,
@@ -254,11 +254,11 @@ class Turns:
                     further.append(named(turn.asked.hint))
                 if turn.asks_apart and not turn.asked.hint:
                     further += [beside(line) for line in lines_of(message.text)]
-        self._sessions.leave(turn.sought, turn.session, *further)
+        self._sessions.record_fingerprint(turn.sought, turn.session, *further)
         if answer is not None and turn.asks_apart:
             self._sessions.leave_summary(turn.sought, lines_of(message.text))
         if answer is not None and turn.unasked:
-            turn.session.record_beside(answer, others=others)
+            turn.session.record_side_call(answer, others=others)
         elif answer is not None:
             turn.session.record(answer, others=others)
 
@@ -267,22 +267,22 @@ class Turns:
         tools = turn.session.recall_tools()
         return [tools.handle(call.name, call.arguments) for call in calls]
 
-    def _note(self, sought: Sought, request: PreparedRequest) -> None:
+    def _note(self, sought: LookupKey, request: PreparedRequest) -> None:
         """Remember a list that does not leave as it came."""
         if not request.whole:
             self._changed[sought.tenant, sought.keys[-1]] = None
         while len(self._changed) > _CHANGED:
             self._changed.popitem(last=False)
 
-    def _read(self, asked: Asked, tenant: str) -> tuple[list[Read], Sought]:
+    def _read(self, asked: ClientRequest, tenant: str) -> tuple[list[ReadMessage], LookupKey]:
         read = self._remembering.read(asked.raws, asked.format)
         if not read:
             raise BadInput("the list of messages is empty")
-        sought = Sought(
+        sought = LookupKey(
             tenant=tenant,
             keys=keys_of(read),
             hint=asked.hint,
-            guise=guise_of(unmark_content(asked.system), unmark_content(asked.tools)),
+            guise=agent_fingerprint(unmark_content(asked.system), unmark_content(asked.tools)),
             lines=lines_in([each.message for each in read]),
         )
         return read, sought
@@ -293,7 +293,7 @@ def _behind(turn: Turn, answer: Message) -> list[bytes]:
     return chain_of([likeness(answer)], turn.sought.keys[-1])
 
 
-def _without_question(session: Session, brought: ReadAlready, unasked: Sequence[Read]) -> Pending:
+def _without_question(session: Session, brought: ReadAlready, unasked: Sequence[ReadMessage]) -> Pending:
     """Return what a list with the client's own question for a summary at its end brings: all but the question."""
     return Pending(partial(session.bring, replace(brought, read=tuple(unasked))))
 
@@ -316,7 +316,7 @@ def _limit_in(said: str, turn: Turn) -> int | None:
     return max(1, round(0.9 * tokens))
 
 
-def _unasked(read: Sequence[Read]) -> list[Read]:
+def _unasked(read: Sequence[ReadMessage]) -> list[ReadMessage]:
     """Return a list without the client's own question for a summary at its end; nothing if it asks none, or nothing else.
 
     Claude Code may have its system say something behind the question.
@@ -325,7 +325,7 @@ def _unasked(read: Sequence[Read]) -> list[Read]:
     if newest is None or not asks_for_summary(read[newest].message):
         return []
     beside = beside_question(read[newest].message)
-    last = [] if beside is None else [Read(message=beside, likeness=likeness(beside))]
+    last = [] if beside is None else [ReadMessage(message=beside, likeness=likeness(beside))]
     return [*read[:newest], *last]
 
 
@@ -344,7 +344,7 @@ class Bill(Struct, frozen=True, kw_only=True, eq=False):
     """An answer that is to be recorded: of a turn, or of a request that went on while the store could not be asked."""
 
     answer: bytes
-    asked: Asked
+    asked: ClientRequest
     turn: Turn | None = None
     others: tuple[Usage, ...] = ()
     place: Place | None = None
@@ -359,7 +359,7 @@ class Bill(Struct, frozen=True, kw_only=True, eq=False):
 class Bills:
     """Keeps what could not be recorded, in order; what has to be given up is counted and logged with its figures."""
 
-    def __init__(self, turns: Turns, metrics: Metrics, in_thread: InThread) -> None:
+    def __init__(self, turns: GatewayTurns, metrics: Metrics, in_thread: InThread) -> None:
         self._turns = turns
         self._metrics = metrics
         self._in_thread = in_thread

@@ -59,7 +59,7 @@ class Newest(Generic[K, V]):
         return self._held.pop(key, None)
 
 
-class Sessions:
+class FrameworkSessions:
     """The sessions of one library that a framework's conversations are kept in.
 
     The first model that the framework asks is the library's own, however the framework spells its name; when it asks

@@ -175,7 +175,9 @@ class RentOrBuy:
                 rent=self._rent(action, state),
                 price=price,
                 after=price + outlook.calls * read * left,
-                is_ripe=outlook.is_ripe(saves=read * (size - left), price=price, usual=price + above),
+                should_buy_early=outlook.should_buy_early(
+                    saves=read * (size - left), price=price, usual=price + above
+                ),
                 wait=outlook.wait(saves=read * (size - left), price=self._risk(turn, state, action, price)),
             )
 

@@ -326,7 +326,7 @@ def _path(steps: Sequence[Step], end: int) -> list[Step]:
     return path[::-1]
 
 
-class Told(Struct, kw_only=True):
+class Branch(Struct, kw_only=True):
     """A branch so far."""
 
     sharing: Sharing
@@ -370,9 +370,9 @@ class _Attachment(Struct):
         return _blocks(text_of(texts[0] if texts else whole))
 
 
-def told(file: RecordedFile, path: Sequence[Step], session: str) -> Told:
+def told(file: RecordedFile, path: Sequence[Step], session: str) -> Branch:
     """Return the messages of a branch, told as `session`."""
-    so_far = Told(sharing=Sharing(session=session))
+    so_far = Branch(sharing=Sharing(session=session))
     for step in path:
         match step.lines[0].kind:
             case "answer":
@@ -386,7 +386,7 @@ def told(file: RecordedFile, path: Sequence[Step], session: str) -> Told:
     return so_far
 
 
-def _answer(file: RecordedFile, step: Step, so_far: Told) -> None:
+def _answer(file: RecordedFile, step: Step, so_far: Branch) -> None:
     answer = _join(file, step.lines, "assistant")
     if not answer.lines:
         return
@@ -439,7 +439,7 @@ def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> Report | None:
     return found
 
 
-def _results(file: RecordedFile, step: Step, answer: Message, so_far: Told) -> None:
+def _results(file: RecordedFile, step: Step, answer: Message, so_far: Branch) -> None:
     """Add the results of an answer's calls as one message, each once, with a stub for each that was not recorded."""
     if not answer.calls:
         return
@@ -462,7 +462,7 @@ def _results(file: RecordedFile, step: Step, answer: Message, so_far: Told) -> N
     )
 
 
-def _user(file: RecordedFile, entry: Entry, so_far: Told) -> None:
+def _user(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
     found = _join(file, [entry], "user")
     if not found.lines:
         return
@@ -475,7 +475,7 @@ def _user(file: RecordedFile, entry: Entry, so_far: Told) -> None:
     so_far.messages.append(RecordedMessage(message=found.message, at=at, kind=kind))
 
 
-def _boundary(file: RecordedFile, entry: Entry, so_far: Told) -> None:
+def _boundary(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
     try:
         said = said_in(file, entry)
     except BadInput as error:
@@ -494,7 +494,7 @@ def _boundary(file: RecordedFile, entry: Entry, so_far: Told) -> None:
     )
 
 
-def _attachment(file: RecordedFile, entry: Entry, so_far: Told) -> None:
+def _attachment(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
     """Add what the harness or, while the model was busy, the user put beside the conversation."""
     try:
         said = said_in(file, entry)

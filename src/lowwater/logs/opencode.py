@@ -137,7 +137,7 @@ class Part(Struct):
     auto: bool | None = None
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ReadMessage(Struct, frozen=True, kw_only=True):
     """A message with its parts, in order, as they were read."""
 
     where: str
@@ -160,7 +160,7 @@ _NOT_SENT = ("text/plain", "application/x-directory")
 class Conversation:
     """A session's messages as they are put together."""
 
-    def __init__(self, file: RecordedFile, told: Sequence[Told]) -> None:
+    def __init__(self, file: RecordedFile, told: Sequence[ReadMessage]) -> None:
         self.messages: list[RecordedMessage] = []
         self.compactions: list[NativeCompaction] = []
         self._file = file
@@ -176,7 +176,7 @@ class Conversation:
         self.compactions += list(self._prunes(told))
         self.compactions.sort(key=lambda compaction: compaction.index)
 
-    def _ask(self, told: Told) -> None:
+    def _ask(self, told: ReadMessage) -> None:
         request = next((part for part in told.parts if part.type == "compaction"), None)
         texts = [part for part in told.parts if part.type == "text" and not part.ignored]
         kind = "meta" if texts and all(part.synthetic for part in texts) else ""
@@ -189,7 +189,7 @@ class Conversation:
         if blocks:
             self._add({"role": "user", "content": blocks}, told.where, at=told.info.begun, kind=kind)
 
-    def _answer(self, told: Told) -> None:
+    def _answer(self, told: ReadMessage) -> None:
         info = told.info
         if not _is_sent(told):
             return
@@ -200,7 +200,9 @@ class Conversation:
         for step in steps:
             asked_at = self._step(step, told, asked_at, alone=len(steps) == 1)
 
-    def _step(self, step: Sequence[Part], told: Told, asked_at: float | None, *, alone: bool) -> float | None:
+    def _step(
+        self, step: Sequence[Part], told: ReadMessage, asked_at: float | None, *, alone: bool
+    ) -> float | None:
         """Add what one call answered and what its tools returned; return when the last of them did."""
         info = told.info
         finished = next((part.tokens for part in step if part.type == "step-finish" and part.tokens), None)
@@ -229,7 +231,7 @@ class Conversation:
             self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))
         return message is not None
 
-    def _prunes(self, told: Sequence[Told]) -> Iterator[NativeCompaction]:
+    def _prunes(self, told: Sequence[ReadMessage]) -> Iterator[NativeCompaction]:
         """Yield the prunes: results whose output was cleared, those at one time together."""
         cleared = sorted(
             (at, part.call)
@@ -288,7 +290,7 @@ def _has_content(step: Sequence[Part]) -> bool:
     return any(part.type in ("text", "reasoning", "tool") for part in step)
 
 
-def _is_sent(told: Told) -> bool:
+def _is_sent(told: ReadMessage) -> bool:
     """Tell whether an answer goes on being sent: one that failed does not, one that was stopped in its midst does."""
     error = told.info.error
     if error is None:
@@ -413,7 +415,7 @@ class OpenCodeDatabase:
                     yield replace(recording, started_at=seconds(row["time_created"]))
 
 
-def _recording(info: SessionInfo, told: Sequence[Told], file: RecordedFile) -> Iterator[Recording]:
+def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFile) -> Iterator[Recording]:
     """Yield the session if it has messages and was not told before: a database takes over what files held."""
     conversation = Conversation(file, told)
     place = str(file.path)
@@ -436,7 +438,7 @@ def _recording(info: SessionInfo, told: Sequence[Told], file: RecordedFile) -> I
     )
 
 
-def _beside(file: RecordedFile) -> list[Told]:
+def _beside(file: RecordedFile) -> list[ReadMessage]:
     """Return the messages of a session from the folders beside its file."""
     session = file.path.name.partition(".")[0]
     for base in file.path.parents[:3]:
@@ -467,8 +469,8 @@ def _contents(path: Path) -> _Raw:
     return _Raw(where, without_lone_surrogates(data) if b"\\u" in data else data)
 
 
-def _exported(messages: bytes, file: RecordedFile) -> list[Told]:
-    each: list[Told | None] = []
+def _exported(messages: bytes, file: RecordedFile) -> list[ReadMessage]:
+    each: list[ReadMessage | None] = []
     for at, item in enumerate(items_in(messages)):
         fields = fields_in(item)
         parts = [
@@ -479,10 +481,10 @@ def _exported(messages: bytes, file: RecordedFile) -> list[Told]:
     return _in_order(each)
 
 
-def _stored(session: str, database: Database, file: RecordedFile) -> list[Told]:
+def _stored(session: str, database: Database, file: RecordedFile) -> list[ReadMessage]:
     """Return the messages of a session from a database; what is damaged ends them."""
     parts: dict[str, list[_Raw]] = {}
-    each: list[Told | None] = []
+    each: list[ReadMessage | None] = []
     try:
         found = database.rows(
             "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", session
@@ -498,12 +500,12 @@ def _stored(session: str, database: Database, file: RecordedFile) -> list[Told]:
     return _in_order(each)
 
 
-def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> Told | None:
+def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> ReadMessage | None:
     info = _read(raw, MessageInfo, file)
     if info is None:
         return None
     read = (_read(part, Part, file) for part in parts)
-    return Told(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
+    return ReadMessage(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
 
 
 def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
@@ -514,7 +516,7 @@ def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
         return None
 
 
-def _in_order(each: Iterable[Told | None]) -> list[Told]:
+def _in_order(each: Iterable[ReadMessage | None]) -> list[ReadMessage]:
     """Return the messages in the order they were begun; ids grow with time too."""
     return sorted(
         (one for one in each if one is not None), key=lambda one: (one.info.begun or 0.0, one.info.id)

@@ -209,7 +209,7 @@ AT_HAND = 256 << 20
 """Bytes of messages that may be kept at a time."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class LoggedRequest(Struct, frozen=True, kw_only=True):
     """A request as far as a session needs it."""
 
     messages: tuple[Message, ...] = ()
@@ -274,7 +274,13 @@ class Sessions:
                 yield message
 
     def take(
-        self, asked: Asked, response: Response, *, asked_at: float | None, at: float | None, name: str = ""
+        self,
+        asked: LoggedRequest,
+        response: Response,
+        *,
+        asked_at: float | None,
+        at: float | None,
+        name: str = "",
     ) -> Iterator[Recording]:
         """Take in one exchange, and yield the sessions that are let go for it."""
         keys = chained(message.digest for message in asked.messages)
@@ -311,7 +317,7 @@ class Sessions:
                 return _Place(self._asked[before], length, before)
         return _NOWHERE
 
-    def _begin(self, asked: Asked, place: _Place, name: str) -> _Session:
+    def _begin(self, asked: LoggedRequest, place: _Place, name: str) -> _Session:
         self._begun += 1
         numbered = f"{name or self._file.path.name.partition('.')[0]}:{self._begun}"
         id = name if name and name not in self._names else numbered
@@ -438,13 +444,13 @@ def _take(
     )
 
 
-def _asked(request: bytes, where: int | str, sessions: Sessions) -> Asked:
+def _asked(request: bytes, where: int | str, sessions: Sessions) -> LoggedRequest:
     fields = fields_in(request)
     if "messages" not in fields and "input" in fields:
         return _asked_for_response(fields, where, sessions)
     raws = list(items_in(fields.get("messages", b"")))
     format = detect(raws, fields)
-    return Asked(
+    return LoggedRequest(
         messages=tuple(sessions.messages(raws, format, where)),
         system=_value(fields.get("system", b"")),
         tools=_value(fields.get("tools", b"")),
@@ -452,13 +458,13 @@ def _asked(request: bytes, where: int | str, sessions: Sessions) -> Asked:
     )
 
 
-def _asked_for_response(fields: dict[str, bytes], where: int | str, sessions: Sessions) -> Asked:
+def _asked_for_response(fields: dict[str, bytes], where: int | str, sessions: Sessions) -> LoggedRequest:
     if is_elsewhere(fields):
         raise BadInput("the request goes on with what its provider keeps: its history is not in the log")
     listed = fields["input"]
     said = write_object({"role": b'"user"', "content": listed}) if listed[:1] == b'"' else b""
     raws = [said] if said else list(items_in(listed))
-    return Asked(
+    return LoggedRequest(
         messages=tuple(sessions.messages(messages_in(raws, RESPONSES), RESPONSES, where)),
         system=_value(fields.get("instructions", b"")),
         tools=_value(fields.get("tools", b"")),

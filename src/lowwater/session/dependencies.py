@@ -18,7 +18,7 @@ _log = logging.getLogger("lowwater")
 _DOUBTED: set[str] = set()
 
 
-class Outside(Struct, frozen=True, kw_only=True):
+class Dependencies(Struct, frozen=True, kw_only=True):
     """Who writes summaries, who is told, where sessions are kept, what time it is, and which models there are."""
 
     summarizers: tuple[Summarizer | AsyncSummarizer, ...]
@@ -44,5 +44,5 @@ class Outside(Struct, frozen=True, kw_only=True):
     def blocking(self) -> tuple[Summarizer, ...]:
         """Return the summarizers for a call that blocks, or raise BadInput if one has to be awaited."""
         if any(is_async(summarizer) for summarizer in self.summarizers):
-            raise BadInput("the summarizer is async: call aprepare or acompress instead, and apark for park")
+            raise BadInput("the summarizer is async: call aprepare, acompress or aprefetch_summary instead")
         return cast(tuple[Summarizer, ...], self.summarizers)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction, Event
 from lowwater.core.ledger import Ledger
-from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.summary.safety import as_label, shown_to_others, whole_characters
 from lowwater.core.turns.commit import Acted
 from lowwater.core.turns.costs import both
@@ -142,7 +142,7 @@ class Driver:
         *,
         deadline: float,
         clock: Clock,
-        riding: Callable[[Ledger | None, int], Riding | None] = lambda _, __: None,
+        riding: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
         announce: Callable[[Ledger, float], None] = lambda _, __: None,
     ) -> None:
         self._riding = riding

@@ -14,17 +14,17 @@ from lowwater.core.stored import About, Hit
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.rewind import Checkpoint, position_of
 from lowwater.core.turns.state import Setup, State
-from lowwater.core.view import View, fold, folded
-from lowwater.session.dependencies import Outside
+from lowwater.core.view import View, join_neighbours, neighbours_to_join
+from lowwater.session.dependencies import Dependencies
 from lowwater.session.recall_tools import RecallTools
-from lowwater.session.repository import Kept, Step, new_name, setup_for
+from lowwater.session.repository import Change, SharedState, new_name, setup_for
 from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
 
 
-class LookingBack:
+class SessionHistory:
     """The readings of a session's ledger, and the entries that change the view without compacting it."""
 
-    def __init__(self, kept: Kept, setup: Setup, outside: Outside) -> None:
+    def __init__(self, kept: SharedState, setup: Setup, outside: Dependencies) -> None:
         self._kept = kept
         self._given = setup
         self._outside = outside
@@ -61,7 +61,7 @@ class LookingBack:
         state = self._kept.state
         view = state.ledger.view
         messages = mend(view.messages)
-        joined = messages if apart else fold(messages, folded(messages, view.items))
+        joined = messages if apart else join_neighbours(messages, neighbours_to_join(messages, view.items))
         return written_messages(joined, state)
 
     def history(self) -> list[Any]:
@@ -75,10 +75,10 @@ class LookingBack:
     def describe(self, *, title: str = "", source: str = "") -> None:
         """Give the session a title or a source; what is empty stays as it was."""
 
-        def described(state: State) -> Step:
+        def described(state: State) -> Change:
             about = self._kept.home.about
             told = replace(about, title=title or about.title, source=source or about.source)
-            return Step(state=state, about=told)
+            return Change(state=state, about=told)
 
         if title or source:
             self._kept.take(described)

@@ -12,7 +12,7 @@ from lowwater.core.turns.state import Route, Setup
 from lowwater.errors import BadInput, BadSetting
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
-from lowwater.session.dependencies import Outside
+from lowwater.session.dependencies import Dependencies
 from lowwater.session.factories import (
     CheckedTokenizer,
     SystemClock,
@@ -102,7 +102,7 @@ class Lowwater:
             summary_models=tuple(model_of(each, registry) for each in summarizers),
             native=tuple(rung for rung, each in enumerate(summarizers) if compacts(each)),
         )
-        self._outside = Outside(
+        self._outside = Dependencies(
             summarizers=summarizers,
             sinks=(*_own_sinks(chosen.output), *sinks),
             hooks=hooks,

@@ -65,7 +65,7 @@ def compress(
     )
     session = lowwater.session()
     if force:
-        session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
+        session.sync_messages(messages, system=system, tools=tools, max_tokens=max_tokens)
         session.compress(focus)
     else:
         session.prepare(messages, system=system, tools=tools, max_tokens=max_tokens)
@@ -97,7 +97,7 @@ async def acompress(
     )
     session = lowwater.session()
     if force:
-        session.take_in(messages, system=system, tools=tools, max_tokens=max_tokens)
+        session.sync_messages(messages, system=system, tools=tools, max_tokens=max_tokens)
         await session.acompress(focus)
     else:
         await session.aprepare(messages, system=system, tools=tools, max_tokens=max_tokens)

@@ -12,17 +12,17 @@ from lowwater.core.strict_json import write_json
 from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import tell_doubt, tell_turn
-from lowwater.session.dependencies import Outside
-from lowwater.session.repository import Kept, Step
+from lowwater.session.dependencies import Dependencies
+from lowwater.session.repository import Change, SharedState
 from lowwater.session.turn_input import refuse_unsendable
 
 _log = logging.getLogger("lowwater")
 
 
-class Recording:
+class AnswerRecorder:
     """The answers of one session."""
 
-    def __init__(self, kept: Kept, outside: Outside) -> None:
+    def __init__(self, kept: SharedState, outside: Dependencies) -> None:
         self._kept = kept
         self._outside = outside
         self._has_doubted = False
@@ -44,7 +44,7 @@ class Recording:
 
         doubts: list[str] = []
 
-        def recorded(state: State) -> Step:
+        def recorded(state: State) -> Change:
             if appends and _is_repeated(state, answer):
                 raise _Repeated
             done = record(state, answer)
@@ -53,7 +53,7 @@ class Recording:
             is_other = state.call is not None and state.call.model.name != state.model.name
             # What another model accepted says nothing of the window of the one in use now.
             prompt = 0 if done.doubt or is_other else answer.prompt
-            return Step(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
+            return Change(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
 
         try:
             done = self._kept.take(recorded)

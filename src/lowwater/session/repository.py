@@ -17,13 +17,13 @@ from lowwater.core.entries import Entry, Opened
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.ledger_loading import reopen
-from lowwater.core.sequences import Distant
+from lowwater.core.sequences import LazySequence
 from lowwater.core.stored import About, Append, Listed, Outline
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.state_storage import moved_on, pack, unpack
 from lowwater.errors import DeletedSession, NewerSchema, StaleLedger, StoreFailed
 from lowwater.protocols import Store
-from lowwater.session.dependencies import Outside
+from lowwater.session.dependencies import Dependencies
 from lowwater.session.factories import calibration_for, counted_in
 
 _log = logging.getLogger("lowwater")
@@ -32,7 +32,7 @@ MOST_HELD = 1_000
 """Entries of a ledger that a process holds in memory at least, whatever the view shows, before it lets go of older ones."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True):
     """A session after something happened to it, and what is kept besides."""
 
     state: State
@@ -41,7 +41,7 @@ class Step(Struct, frozen=True, kw_only=True):
     about: About | None = None
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundSession(Struct, frozen=True, kw_only=True):
     """A session as it was found in a store."""
 
     ledger: Ledger
@@ -56,7 +56,7 @@ class Known(Struct, frozen=True, kw_only=True):
     about: About = About()
 
 
-class Home:
+class SessionRepository:
     """Where one session lives; not safe to use from several threads at once."""
 
     def __init__(self, name: str, store: Store) -> None:
@@ -69,13 +69,13 @@ class Home:
         """Title, source and lineage."""
         return self.known.about
 
-    def find(self) -> Found | None:
+    def find(self) -> FoundSession | None:
         """Return the session if the store has it, without reading what its view does not show."""
         outline = self.store.outline(self.name)
         if not outline.version:
             self.known = Known()
             return None
-        found = Found(ledger=self._reopened(outline), carried=outline.carried)
+        found = FoundSession(ledger=self._reopened(outline), carried=outline.carried)
         self.known = Known(version=outline.version, entries=outline.entries, about=outline.about)
         return found
 
@@ -114,15 +114,15 @@ class Home:
 
     def _reopened(self, outline: Outline) -> Ledger:
         name, store, version = self.name, self.store, outline.version
-        entries: Distant[Entry] = Distant(
+        entries: LazySequence[Entry] = LazySequence(
             outline.entries, lambda first, end: store.entries(name, first, end, version=version)
         )
-        messages: Distant[Numbered] = Distant(
+        messages: LazySequence[Numbered] = LazySequence(
             outline.messages, lambda first, end: store.messages(name, first + 1, end + 1, version=version)
         )
         return reopen(outline, entries, messages)
 
-    def keep(self, seen: State, new: Step) -> None:
+    def keep(self, seen: State, new: Change) -> None:
         """Write what is new, or raise StaleLedger if somebody else has written since."""
         known, entries = self.known, new.state.ledger.entries
         append = Append(
@@ -174,7 +174,7 @@ def child_of(parent: str, about: About, known: Iterable[Listed]) -> About:
     return replace(about, title=f"{base} #{highest + 1}", parent=parent, ended_at=None, ended_because="")
 
 
-def continued_by(home: Home) -> str | None:
+def continued_by(home: SessionRepository) -> str | None:
     """Return the session that goes on with one that was split; None if it was not."""
     if home.about.ended_because != ENDED_BY_SPLIT:
         return None
@@ -200,7 +200,7 @@ def _number(title: str, base: str) -> int:
     return int(numbered[2]) if numbered and numbered[1] == base else 1
 
 
-def opened(route: Route, setup: Setup, outside: Outside) -> State:
+def opened(route: Route, setup: Setup, outside: Dependencies) -> State:
     """Return a session that was just opened on a model."""
     model = outside.registry.find(route.model)
     entry = Opened(at=outside.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
@@ -213,7 +213,9 @@ def opened(route: Route, setup: Setup, outside: Outside) -> State:
     )
 
 
-def entered(home: Home, seen: State | None, route: Route, setup: Setup, outside: Outside) -> State:
+def entered(
+    home: SessionRepository, seen: State | None, route: Route, setup: Setup, outside: Dependencies
+) -> State:
     """Return the session as its home has it now, or a new one; `seen` is what was known of it before."""
     state = None if seen is None else home.catch_up(seen)
     if state is None:
@@ -236,13 +238,15 @@ def setup_for(state: State, setup: Setup) -> Setup:
 T = TypeVar("T")
 
 
-class Kept:
+class SharedState:
     """One value that many may read and change, and that is stored before anybody sees it changed.
 
     Long work swaps its result in only if nothing came in between, here or from another process.
     """
 
-    def __init__(self, home: Home, *, enter: Callable[[Home, State | None], State]) -> None:
+    def __init__(
+        self, home: SessionRepository, *, enter: Callable[[SessionRepository, State | None], State]
+    ) -> None:
         self.home = home
         self._enter = enter
         self._state = enter(home, None)
@@ -256,9 +260,9 @@ class Kept:
 
     def change(self, step: Callable[[State], State]) -> None:
         """Take a short step; if it raises, nothing has changed."""
-        self.take(lambda state: Step(state=step(state)))
+        self.take(lambda state: Change(state=step(state)))
 
-    def take(self, step: Callable[[State], Step]) -> Step:
+    def take(self, step: Callable[[State], Change]) -> Change:
         """Take a short step that has more to keep than the state; it is taken again if another process was faster."""
         with self._lock:
             while True:
@@ -279,7 +283,7 @@ class Kept:
         with self._lock:
             self._thought = step(self.state)
 
-    def swap(self, seen: State, new: Step) -> bool:
+    def swap(self, seen: State, new: Change) -> bool:
         """Put `new` in place of `seen`, and tell whether that was still the state."""
         with self._lock:
             return (seen is self._state or seen is self._thought) and self._committed(new)
@@ -319,7 +323,7 @@ class Kept:
         with self._lock:
             yield
 
-    def _committed(self, new: Step) -> bool:
+    def _committed(self, new: Change) -> bool:
         try:
             self.home.keep(self._state, new)
         except StaleLedger:
@@ -335,7 +339,7 @@ class Kept:
         parent, store = self.home, self.home.store
         store.copy(parent.name, child, child_of(parent.name, parent.about, store.sessions()))
         try:
-            parent.keep(self._state, Step(state=self._state, about=ended(parent.about, at)))
+            parent.keep(self._state, Change(state=self._state, about=ended(parent.about, at)))
         except BaseException as error:
             store.delete(child)
             if isinstance(error, StaleLedger):
@@ -345,7 +349,7 @@ class Kept:
 
     def _move(self, child: str) -> None:
         """Go on in a child, with the call that is under way."""
-        home = Home(child, self.home.store)
+        home = SessionRepository(child, self.home.store)
         state = replace(self._enter(home, None), call=self._state.call)
         self.home = home
         self._set(state)

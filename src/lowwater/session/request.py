@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lowwater.core.cache.marks import NOWHERE, Marks, Seams, cache_key_for, place_marks, seams_of
 from lowwater.core.decisions import Decision
-from lowwater.core.entries import Rewound, TakenBack
+from lowwater.core.entries import Retracted, Rewound
 from lowwater.core.formats.anthropic import betas_for, dropping, thinking_for
 from lowwater.core.formats.cache_marks import (
     break_item,
@@ -36,11 +36,11 @@ from lowwater.core.legality import begun_by_user, mend
 from lowwater.core.mechanisms.native import sent_from
 from lowwater.core.messages import Format, Message, Text, newest_block
 from lowwater.core.strict_json import read_plain, write_json
-from lowwater.core.summary.request import Riding
-from lowwater.core.turns.cache import laid_out, marks_of, warmth_of
+from lowwater.core.summary.request import CachedPrefix
+from lowwater.core.turns.cache import marks_of, prompt_layout, warmth_of
 from lowwater.core.turns.state import Setup, State
-from lowwater.core.view import Summary, fold, folded
-from lowwater.session.turn_input import Brought
+from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
+from lowwater.session.turn_input import TurnInput
 
 MOST_MARKS = 4
 """What Anthropic's API takes; at OpenAI the server's own mark is one of four."""
@@ -235,7 +235,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     @property
     def joined(self) -> list[Message]:
         """The messages as they are written, those that are folded into another in their place."""
-        return fold(self.messages, self.folds)
+        return join_neighbours(self.messages, self.folds)
 
     @property
     def lasts(self) -> list[int]:
@@ -247,7 +247,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         if format == "openai_responses":
             # What reads the same in both of OpenAI's formats counts as chat until an item says otherwise.
             read = reread(read, assumed="openai_chat", format=format)
-        return fold(read, self.folds)
+        return join_neighbours(read, self.folds)
 
     def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
         """Return the system prompt and the messages as Anthropic wants them: apart.
@@ -321,17 +321,17 @@ class LastSent(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     """The very bytes that were sent, where somebody told; its own writing of them otherwise."""
 
-    def riding(self, ledger: Ledger, format: Format) -> Riding | None:
+    def riding(self, ledger: Ledger, format: Format) -> CachedPrefix | None:
         """Return it as it went out, with what came after it; None if the conversation went back since."""
         later = ledger.entries[len(self.ledger.entries) :]
-        if any(isinstance(entry, Rewound | TakenBack) for entry in later):
+        if any(isinstance(entry, Rewound | Retracted) for entry in later):
             return None
         sent = len(self.ledger.messages)
         # As the view shows them: what was shortened at the door is shorter than the ledger's.
         since = [
             item.message for item in ledger.view.items if not isinstance(item, Summary) and item.number > sent
         ]
-        return Riding(
+        return CachedPrefix(
             format=format,
             body=self.body or write_json({"model": self.model, **self._fields(format)}),
             since=tuple(since),
@@ -347,13 +347,13 @@ class LastSent(Struct, frozen=True, kw_only=True):
                 return self.request.as_responses()
 
 
-def compacting(state: State, ledger: Ledger, upto: int, setup: Setup, at: float) -> Riding:
+def compacting(state: State, ledger: Ledger, upto: int, setup: Setup, at: float) -> CachedPrefix:
     """Return the request that ends behind the first `upto` items of a view, as it is sent: what a provider is to compact.
 
     It is marked at its end, where an earlier request of the session ended or nearly so: there the cache is read. Where
     nothing is cached it has no marks, for what they would have written is about to be replaced.
     """
-    view, layout = ledger.view, laid_out(replace(state, ledger=ledger), setup).layout
+    view, layout = ledger.view, prompt_layout(replace(state, ledger=ledger), setup).layout
     warm = warmth_of(state, layout, at).hit() > 0
     messages = tuple(mend(view.messages[:upto]))
     thinking, _, tool_choice = state.parameters.partition(b"\0")
@@ -367,10 +367,10 @@ def compacting(state: State, ledger: Ledger, upto: int, setup: Setup, at: float)
         tool_choice=tool_choice,
         marks=marks_of(state, setup) if warm else None,
         seams=replace(seams_of(ledger, messages), shared=len(messages)),
-        folds=folded(messages, view.items[:upto]),
+        folds=neighbours_to_join(messages, view.items[:upto]),
     )
     fields = request.as_anthropic()
-    return Riding(format="anthropic", body=write_json({"model": state.route.model, **fields}))
+    return CachedPrefix(format="anthropic", body=write_json({"model": state.route.model, **fields}))
 
 
 def thinking_as_set(thinking: bytes, state: State, setup: Setup) -> bytes:
@@ -379,8 +379,8 @@ def thinking_as_set(thinking: bytes, state: State, setup: Setup) -> bytes:
     return dropping(thinking) if asks else thinking
 
 
-def handed_out(
-    state: State, messages: tuple[Message, ...], brought: Brought, setup: Setup, *, session: str
+def build_request(
+    state: State, messages: tuple[Message, ...], brought: TurnInput, setup: Setup, *, session: str
 ) -> PreparedRequest:
     """Return what to send of a state: these messages, and everything around them."""
     view = state.ledger.view
@@ -398,5 +398,5 @@ def handed_out(
         tokens=state.prompt,
         decision=state.decision,
         whole=view.whole == view.tokens,
-        folds=folded(messages, view.items),
+        folds=neighbours_to_join(messages, view.items),
     )

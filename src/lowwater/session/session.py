@@ -18,31 +18,31 @@ from lowwater.core.legality import mend
 from lowwater.core.messages import Message
 from lowwater.core.policies.explanations import explain
 from lowwater.core.stored import About
-from lowwater.core.summary.request import Riding
-from lowwater.core.turns.arrival import append, drop_pictures, take_in, told
+from lowwater.core.summary.request import CachedPrefix
+from lowwater.core.turns.arrival import append, drop_pictures, sync_messages, with_detected_format
 from lowwater.core.turns.cache import marks_of
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.effects import Steps
 from lowwater.core.turns.rewind import forked, reset, switch
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.turn import Prepared, compress, deliberate, record, record_beside
+from lowwater.core.turns.turn import Prepared, compress, dry_run, record, record_side_call
 from lowwater.errors import BadInput
-from lowwater.session.dependencies import Outside
+from lowwater.session.dependencies import Dependencies
 from lowwater.session.factories import calibration_for
-from lowwater.session.history import LookingBack
-from lowwater.session.recording import Recording
-from lowwater.session.repository import Home, Kept, entered
-from lowwater.session.request import LastSent, PreparedRequest, compacting, handed_out
+from lowwater.session.history import SessionHistory
+from lowwater.session.recording import AnswerRecorder
+from lowwater.session.repository import SessionRepository, SharedState, entered
+from lowwater.session.request import LastSent, PreparedRequest, build_request, compacting
 from lowwater.session.status import Status, status_of
 from lowwater.session.turn_input import (
-    Brought,
+    TurnInput,
     format_of,
     read_messages,
     refuse_unsendable,
     require_count,
     require_text,
 )
-from lowwater.session.turns import Idle, Offer, Turns
+from lowwater.session.turns import IdleWork, Offer, TurnRunner
 from lowwater.session.windows import set_by_caller
 
 _log = logging.getLogger("lowwater")
@@ -51,42 +51,45 @@ _log = logging.getLogger("lowwater")
 class OfferedTurn(Struct, frozen=True, kw_only=True):
     """A client's request worked out for sending; nothing of it is kept before it is accepted."""
 
-    brought: Brought
+    brought: TurnInput
     offer: Offer
     request: PreparedRequest
 
 
-class Session(LookingBack):
+class Session(SessionHistory):
     """A conversation that fits its window; every original message stays in its ledger.
 
     All methods may be called from any thread, and several processes may have the same session open: what one of them did
     the others learn when they next change something, or by `refresh`. Methods that may wait have an async twin: `aprepare`.
     """
 
-    def __init__(self, name: str, route: Route, setup: Setup, outside: Outside) -> None:
-        kept = Kept(
-            Home(name, outside.store), enter=lambda home, seen: entered(home, seen, route, setup, outside)
+    def __init__(self, name: str, route: Route, setup: Setup, outside: Dependencies) -> None:
+        kept = SharedState(
+            SessionRepository(name, outside.store),
+            enter=lambda home, seen: entered(home, seen, route, setup, outside),
         )
         super().__init__(kept, setup, outside)
         self._opened_as = name
         self._last_sent: LastSent | None = None
         self._orphans: set[str] = set()
-        self._recording = Recording(self._kept, outside)
-        self._turns = Turns(self._kept, setup, outside, riding=self._riding)
-        self._idle = Idle(self._kept, setup, outside, riding=self._riding)
+        self._recording = AnswerRecorder(self._kept, outside)
+        self._turns = TurnRunner(self._kept, setup, outside, riding=self._riding)
+        self._idle = IdleWork(self._kept, setup, outside, riding=self._riding)
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or what its SDK returned."""
 
         def appended(state: State) -> State:
             read = read_messages(messages, state)
-            after = append(told(state, read.told, read.format), read.messages, self._setup, self._at())
+            after = append(
+                with_detected_format(state, read.told, read.format), read.messages, self._setup, self._at()
+            )
             refuse_unsendable(state, after)
             return after
 
         self._kept.change(appended)
 
-    def take_in(
+    def sync_messages(
         self,
         messages: Sequence[object],
         *,
@@ -95,16 +98,16 @@ class Session(LookingBack):
         max_tokens: int | None = None,
     ) -> None:
         """Bring the ledger up to the whole list a client keeps, without deciding anything."""
-        brought = Brought(
+        brought = TurnInput(
             messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True
         )
         self.bring(brought)
 
-    def bring(self, brought: Brought) -> None:
-        """Do what `take_in` does, for a program that has read the client's request already."""
+    def bring(self, brought: TurnInput) -> None:
+        """Do what `sync_messages` does, for a program that has read the client's request already."""
 
         def taken(state: State) -> State:
-            after = take_in(state, brought.incoming(state), self._setup, self._at())
+            after = sync_messages(state, brought.incoming(state), self._setup, self._at())
             refuse_unsendable(state, after)
             return after
 
@@ -132,7 +135,7 @@ class Session(LookingBack):
         provider's cache depends on `thinking` and `tool_choice` too, so give them here rather than to the client. Recall is
         offered if `recall_tools` are among the `tools`, or `offers_recall` says so.
         """
-        brought = Brought(
+        brought = TurnInput(
             messages=messages,
             system=system,
             tools=tools,
@@ -157,7 +160,7 @@ class Session(LookingBack):
         starts_over: bool = False,
     ) -> PreparedRequest:
         """Do what `prepare` does without blocking the event loop; one turn of a session at a time."""
-        brought = Brought(
+        brought = TurnInput(
             messages=messages,
             system=system,
             tools=tools,
@@ -169,7 +172,7 @@ class Session(LookingBack):
         )
         return self._request(await self._turns.atake(brought.turn), brought)
 
-    def offer_turn(self, brought: Brought, *, fewer_images: bool = False) -> OfferedTurn:
+    def offer_turn(self, brought: TurnInput, *, fewer_images: bool = False) -> OfferedTurn:
         """Work out what `prepare` would, for a program that has read the client's request already, and keep nothing of it.
 
         No summarizer is waited for: a summary that would be bought now has to be parked first; until then the view stays as it
@@ -177,7 +180,9 @@ class Session(LookingBack):
         """
         offer = self._turns.offer(partial(_with_fewer_images, brought) if fewer_images else brought.turn)
         prepared = offer.result
-        request = handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
+        request = build_request(
+            prepared.state, prepared.messages, brought, self._setup, session=self._opened_as
+        )
         return OfferedTurn(brought=brought, offer=offer, request=request)
 
     def accept_turn(self, offered: OfferedTurn, *, body: bytes) -> None:
@@ -188,7 +193,7 @@ class Session(LookingBack):
         call, brought, state = offered.offer.result.state.call, offered.brought, offered.offer.result.state
 
         def taken(state: State) -> State:
-            return replace(take_in(state, brought.incoming(state), self._setup, self._at()), call=call)
+            return replace(sync_messages(state, brought.incoming(state), self._setup, self._at()), call=call)
 
         is_next = self._turns.accept(offered.offer, taken)
         sent = LastSent(request=offered.request, model=state.route.model, ledger=state.ledger, body=body)
@@ -204,28 +209,28 @@ class Session(LookingBack):
             state = forked(state, parent._kept.state, upto=upto, at=self._at())  # one of its own kind
         self._kept.begin(state, about)
 
-    def shown(self, brought: Brought) -> PreparedRequest:
+    def shown(self, brought: TurnInput) -> PreparedRequest:
         """Return the request as it would be sent if nothing were compacted for it; nothing is decided and nothing kept."""
 
         def taken(state: State) -> PreparedRequest:
-            then = take_in(state, brought.incoming(state), self._setup, self._at())
+            then = sync_messages(state, brought.incoming(state), self._setup, self._at())
             messages = tuple(mend(then.ledger.view.messages))
-            return handed_out(then, messages, brought, self._setup, session=self._opened_as)
+            return build_request(then, messages, brought, self._setup, session=self._opened_as)
 
         return self._kept.read(taken)
 
-    def foreseen(self, brought: Brought) -> PreparedRequest:
+    def foreseen(self, brought: TurnInput) -> PreparedRequest:
         """Return the request that `offer_turn` would offer, compacted if it would be; nothing is kept and nobody is told."""
         prepared = self._turns.foresee(brought.turn)
-        return handed_out(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
+        return build_request(prepared.state, prepared.messages, brought, self._setup, session=self._opened_as)
 
-    def deliberate(self) -> Decision:
+    def dry_run(self) -> Decision:
         """Return what would be decided before a call now, without doing it; `explain` tells why."""
         windows = self._outside.windows
 
         def thought(state: State) -> State:
             setup = windows.applied_to(self._setup, state)
-            return replace(deliberate(windows.applied(state), setup, self._at()), model=state.model)
+            return replace(dry_run(windows.applied(state), setup, self._at()), model=state.model)
 
         self._kept.think(thought)
         decision = self.decision
@@ -259,13 +264,13 @@ class Session(LookingBack):
         """Do what `record` does without blocking the event loop."""
         await asyncio.to_thread(self.record, response)
 
-    def record_beside(self, response: object, *, others: Sequence[Usage] = ()) -> None:
+    def record_side_call(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Bill a call that was made with this conversation and is no part of it: a client's own question for a summary.
 
         Neither is the answer appended, nor does the call change what is believed of the provider's cache.
         """
         self._recording.take(
-            response, others, lambda state, answer: record_beside(state, answer, self._at()), appends=False
+            response, others, lambda state, answer: record_side_call(state, answer, self._at()), appends=False
         )
 
     def compress(self, focus: str | None = None) -> Compaction | None:
@@ -276,16 +281,16 @@ class Session(LookingBack):
         """Do what `compress` does without blocking the event loop."""
         return (await self._turns.atake(partial(compress, focus=_focus(focus)))).compaction
 
-    def park(self) -> bool:
+    def prefetch_summary(self) -> bool:
         """Prepare a summary while the user is away, if one will be needed soon; returns whether one is ready now.
 
         The view changes only when a later turn publishes it; one whose messages change meanwhile is never shown.
         """
-        return self._idle.park()
+        return self._idle.prefetch_summary()
 
-    async def apark(self) -> bool:
-        """Do what `park` does without blocking the event loop."""
-        return await self._idle.apark()
+    async def aprefetch_summary(self) -> bool:
+        """Do what `prefetch_summary` does without blocking the event loop."""
+        return await self._idle.aprefetch_summary()
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
         """Switch to another model: window, prices, cache rules and counts follow at once.
@@ -383,10 +388,10 @@ class Session(LookingBack):
         """Forget every compaction: summaries, counters, warned levels and what was learned; the messages stay."""
         self._kept.change(lambda state: reset(state, self._setup, self._at()))
 
-    def _request(self, prepared: Prepared, brought: Brought) -> PreparedRequest:
+    def _request(self, prepared: Prepared, brought: TurnInput) -> PreparedRequest:
         state = prepared.state
         self._tell_of_orphans(state, prepared.messages)
-        request = handed_out(state, prepared.messages, brought, self._setup, session=self._opened_as)
+        request = build_request(state, prepared.messages, brought, self._setup, session=self._opened_as)
         self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
         return request
 
@@ -403,16 +408,16 @@ class Session(LookingBack):
                 call,
             )
 
-    def _riding(self, ledger: Ledger | None, upto: int) -> Riding | None:
+    def _riding(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
         state, last = self._kept.state, self._last_sent
         if upto:
             return compacting(state, ledger or state.ledger, upto, self._setup, self._at())
         return None if last is None else last.riding(ledger or state.ledger, format_of(state))
 
 
-def _with_fewer_images(brought: Brought, state: State, setup: Setup, at: float) -> Steps[Prepared]:
+def _with_fewer_images(brought: TurnInput, state: State, setup: Setup, at: float) -> Steps[Prepared]:
     """Take in what the client brings, put placeholders in place of older images, and prepare what is left."""
-    dropped = yield from drop_pictures(take_in(state, brought.incoming(state), setup, at), setup, at)
+    dropped = yield from drop_pictures(sync_messages(state, brought.incoming(state), setup, at), setup, at)
     prepared = yield from brought.turn(dropped.state, setup, at)
     return replace(prepared, events=(*dropped.events, *prepared.events))
 

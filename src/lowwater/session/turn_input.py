@@ -135,7 +135,7 @@ def _one_of(kinds: tuple[str, ...]) -> str:
     return " or ".join(named[kind] for kind in kinds)
 
 
-class Read(Struct, frozen=True, kw_only=True):
+class ReadMessages(Struct, frozen=True, kw_only=True):
     """Messages, the format they were read in, and whether one of them told it; None if they read the same in all."""
 
     messages: tuple[Message, ...]
@@ -143,7 +143,7 @@ class Read(Struct, frozen=True, kw_only=True):
     told: Format | None
 
 
-class Brought(Struct, frozen=True, kw_only=True):
+class TurnInput(Struct, frozen=True, kw_only=True):
     """The arguments of one call of `prepare`."""
 
     messages: Sequence[object] | None = None
@@ -226,14 +226,14 @@ def _spoken(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if message.role not in {"system", "developer"}]
 
 
-def read_messages(messages: object, state: State) -> Read:
+def read_messages(messages: object, state: State) -> ReadMessages:
     """Read one message or several in the format they tell, else in the session's, else in that of the model's provider."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         messages = (messages,)
     raws = raw_messages(messages)
     told = told_format(raws)
     format = told or format_of(state)
-    return Read(messages=tuple(decode_messages(raws, format)), format=format, told=told)
+    return ReadMessages(messages=tuple(decode_messages(raws, format)), format=format, told=told)
 
 
 def format_of(state: State) -> Format:

@@ -17,30 +17,30 @@ from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.summary.request import Riding
+from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.commit import Acted
 from lowwater.core.turns.effects import Announce, Outcome, Perform, Steps, Summarize
-from lowwater.core.turns.prefetch import Parking, is_parked, park, settle
+from lowwater.core.turns.prefetch import PrefetchOutcome, is_prefetched, prefetch_summary, settle
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.turn import Prepared
 from lowwater.errors import StaleLedger
 from lowwater.observe.sinks import announce, tell, tell_warnings
-from lowwater.session.dependencies import Outside
+from lowwater.session.dependencies import Dependencies
 from lowwater.session.driver import Driver, booked, spent_on, timed
-from lowwater.session.repository import Kept, Step, new_name, setup_for
+from lowwater.session.repository import Change, SharedState, new_name, setup_for
 from lowwater.session.turn_input import written_messages
 
 
-class Idle:
+class IdleWork:
     """The idle time of one session; whoever takes a turn meanwhile does not wait for it."""
 
     def __init__(
         self,
-        kept: Kept,
+        kept: SharedState,
         setup: Setup,
-        outside: Outside,
+        outside: Dependencies,
         *,
-        riding: Callable[[Ledger | None, int], Riding | None],
+        riding: Callable[[Ledger | None, int], CachedPrefix | None],
     ) -> None:
         self._kept = kept
         self._setup = setup
@@ -48,21 +48,21 @@ class Idle:
         self._riding = riding
         self._busy = threading.Lock()
 
-    def park(self) -> bool:
+    def prefetch_summary(self) -> bool:
         """Have a summary prepared if that makes sense, blocking until it is, and return whether one is ready."""
         summarizers = self._outside.blocking()
         with self._alone() as alone:
             if alone:
                 self._settle(self._driver().drive(self._steps(), summarizers))
-        return is_parked(self._kept.state)
+        return is_prefetched(self._kept.state)
 
-    async def apark(self) -> bool:
+    async def aprefetch_summary(self) -> bool:
         """Do the same without blocking the event loop; if it is cancelled, nothing is parked."""
         with self._alone() as alone:
             if alone:
                 parking = await self._driver().adrive(self._steps(), self._outside.summarizers)
                 await asyncio.to_thread(self._settle, parking)
-        return is_parked(self._kept.state)
+        return is_prefetched(self._kept.state)
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -74,12 +74,14 @@ class Idle:
             if alone:
                 self._busy.release()
 
-    def _steps(self) -> Generator[Summarize, Outcome, Parking | None]:
+    def _steps(self) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
         windows, at = self._outside.windows, self._outside.clock.now()
         state = self._kept.state
-        return park(windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at)
+        return prefetch_summary(
+            windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at
+        )
 
-    def _settle(self, parking: Parking | None) -> None:
+    def _settle(self, parking: PrefetchOutcome | None) -> None:
         if parking is not None:
             self._kept.change(lambda state: settle(state, parking))
 
@@ -105,16 +107,16 @@ class Offer(Struct, frozen=True, kw_only=True):
     result: Prepared
 
 
-class Turns:
+class TurnRunner:
     """The turns of one session."""
 
     def __init__(
         self,
-        kept: Kept,
+        kept: SharedState,
         setup: Setup,
-        outside: Outside,
+        outside: Dependencies,
         *,
-        riding: Callable[[Ledger | None, int], Riding | None],
+        riding: Callable[[Ledger | None, int], CachedPrefix | None],
     ) -> None:
         self._riding = riding
         self._kept = kept
@@ -333,5 +335,5 @@ def _is_compacted(result: Prepared | Acted) -> bool:
     return any(isinstance(event, Compaction) and event.mode != "shorten" for event in result.events)
 
 
-def _step(result: Prepared | Acted) -> Step:
-    return Step(state=result.state, events=result.events)
+def _step(result: Prepared | Acted) -> Change:
+    return Change(state=result.state, events=result.events)

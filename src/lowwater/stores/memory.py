@@ -18,13 +18,13 @@ from lowwater.core.stored import (
     About,
     Account,
     Append,
-    Followed,
+    Fingerprint,
+    FingerprintMatch,
     Hit,
     Landmark,
     Listed,
     Outline,
     Stored,
-    Trail,
 )
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.stores.packing import kind_of, messages_in
@@ -80,28 +80,30 @@ class RememberedTrails:
 
     def __init__(self) -> None:
         self.secret = secrets.token_bytes(32)
-        self._known: dict[tuple[str, bytes], dict[str, Followed]] = {}
+        self._known: dict[tuple[str, bytes], dict[str, FingerprintMatch]] = {}
         self._of: dict[str, list[tuple[str, bytes]]] = {}
 
-    def leave(self, trail: Trail) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint) -> None:
         """Note what a session was seen with."""
-        places = self._of.setdefault(trail.session, [])
+        places = self._of.setdefault(fingerprint.session, [])
         for place in places:
-            self._known[place][trail.session] = replace(self._known[place][trail.session], newest=False)
-        for key in trail.keys:
-            place = (trail.tenant, key)
+            self._known[place][fingerprint.session] = replace(
+                self._known[place][fingerprint.session], newest=False
+            )
+        for key in fingerprint.keys:
+            place = (fingerprint.tenant, key)
             if place not in places:
                 places.append(place)
-            self._known.setdefault(place, {})[trail.session] = Followed(
-                key=key, session=trail.session, hint=trail.hint, newest=True
+            self._known.setdefault(place, {})[fingerprint.session] = FingerprintMatch(
+                key=key, session=fingerprint.session, hint=fingerprint.hint, newest=True
             )
 
-    def follow(self, tenant: str, keys: Sequence[bytes]) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes]) -> list[FingerprintMatch]:
         """Return the sessions that were seen with one of these keys."""
         return [followed for key in keys for followed in self._known.get((tenant, key), {}).values()]
 
     def forget(self, session: str) -> None:
-        """Lose every trail of a session."""
+        """Lose every fingerprint of a session."""
         for place in self._of.pop(session, ()):
             del self._known[place][session]
             if not self._known[place]:
@@ -239,7 +241,7 @@ class MemoryStore:
         self._conceal = conceal
         self._lock = Lock()
         self._sessions: dict[str, Remembered] = {}
-        self._trails = RememberedTrails()
+        self._fingerprints = RememberedTrails()
         self._newest = 0
         self._is_closed = False
 
@@ -295,7 +297,7 @@ class MemoryStore:
             return sum(self._forget(name) for name in (session, *others)) > 0
 
     def _forget(self, session: str) -> bool:
-        self._trails.forget(session)
+        self._fingerprints.forget(session)
         return self._sessions.pop(session, None) is not None
 
     def sessions(self) -> list[Listed]:
@@ -333,21 +335,21 @@ class MemoryStore:
         )
         return [hit for hit, _ in zip(hits, range(limit), strict=False)]
 
-    def leave(self, trail: Trail, /) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Note what a session was seen with."""
         with self._open():
-            if trail.session in self._sessions:
-                self._trails.leave(trail)
+            if fingerprint.session in self._sessions:
+                self._fingerprints.record_fingerprint(fingerprint)
 
-    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
         """Return the sessions that were seen with one of these keys."""
         with self._open():
-            return self._trails.follow(tenant, keys)
+            return self._fingerprints.lookup_fingerprints(tenant, keys)
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the store was made."""
         with self._open():
-            return self._trails.secret
+            return self._fingerprints.secret
 
     def close(self) -> None:
         """Forget everything."""

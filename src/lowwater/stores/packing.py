@@ -8,19 +8,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Checkpointed,
     Compacted,
     Entry,
-    Kept,
+    KeptRange,
     ModelChanged,
     Opened,
     PreambleChanged,
+    Retracted,
     Rewound,
-    Stand,
-    Summarized,
-    TakenBack,
+    SummarizedSpan,
+    ViewItem,
 )
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.ledger import Numbered
@@ -82,7 +82,7 @@ KeptEntry = (
     | Compacted
     | CompactedSince
     | Rewound
-    | TakenBack
+    | Retracted
     | Checkpointed
 )
 """What an entry is stored as."""
@@ -92,7 +92,9 @@ DEEPEST = 16
 
 _encoder = msgspec.msgpack.Encoder()
 _entry_decoder: msgspec.msgpack.Decoder[KeptEntry] = msgspec.msgpack.Decoder(KeptEntry)
-_stand_decoder: msgspec.msgpack.Decoder[Stand] = msgspec.msgpack.Decoder(Kept | Altered | Summarized)
+_stand_decoder: msgspec.msgpack.Decoder[ViewItem] = msgspec.msgpack.Decoder(
+    KeptRange | AlteredMessage | SummarizedSpan
+)
 _message_decoder = msgspec.msgpack.Decoder(Message)
 _record_decoder = msgspec.msgpack.Decoder(TurnRecord)
 _event_decoder: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
@@ -134,7 +136,7 @@ class Base(Struct, frozen=True, kw_only=True):
     """A compaction that the next one may be told by."""
 
     position: int
-    stands: tuple[Stand, ...]
+    stands: tuple[ViewItem, ...]
     depth: int = 0
 
 
@@ -180,9 +182,9 @@ def _since(entry: Compacted, base: Base) -> CompactedSince:
     )
 
 
-def joined_stands(base: Sequence[Stand], pieces: Iterable[Copied | bytes]) -> tuple[Stand, ...]:
+def joined_stands(base: Sequence[ViewItem], pieces: Iterable[Copied | bytes]) -> tuple[ViewItem, ...]:
     """Return the stands of a compaction that was told by what it changed, or raise msgspec.MsgspecError."""
-    stands: list[Stand] = []
+    stands: list[ViewItem] = []
     for piece in pieces:
         if isinstance(piece, Copied):
             stands += base[piece.first : piece.first + piece.count]
@@ -220,7 +222,7 @@ def unpack_kept(body: bytes) -> KeptEntry:
 
 
 def unpack(
-    body: bytes, messages: Mapping[bytes, Message], stands: Mapping[int, tuple[Stand, ...]] | None = None
+    body: bytes, messages: Mapping[bytes, Message], stands: Mapping[int, tuple[ViewItem, ...]] | None = None
 ) -> Entry:
     """Return the entry these bytes are, or raise msgspec.MsgspecError.
 

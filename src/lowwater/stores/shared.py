@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.entries import Compacted, Entry, ModelChanged, Opened, Stand
+from lowwater.core.entries import Compacted, Entry, ModelChanged, Opened, ViewItem
 from lowwater.core.events import Compaction, Event, Skip, TurnRecord
 from lowwater.core.ledger import Numbered
 from lowwater.core.messages import Message, texts_of
@@ -236,7 +236,7 @@ FetchEntry = Callable[[int], object]
 """Finds the stored bytes of one entry of the same session by its position; None if there is none."""
 
 
-def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[Stand, ...]] | None = None) -> Base:
+def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, ...]] | None = None) -> Base:
     """Return a stored compaction, reading those that it is told by, or raise Broken or msgspec.MsgspecError."""
     known = {} if known is None else known
     waiting: list[tuple[int, CompactedSince]] = []
@@ -259,7 +259,7 @@ def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[Stand, ...]
 def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
     """Yield the entries of these rows or raise Hurt; messages are fetched for many at once, so that no row costs a query."""
     waiting = iter(rows)
-    stands: dict[int, tuple[Stand, ...]] = {}
+    stands: dict[int, tuple[ViewItem, ...]] = {}
     while batch := list(islice(waiting, AT_ONCE)):
         messages, unknown = _messages(_keys(batch), fetch)
         for row in batch:
@@ -278,7 +278,7 @@ def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) 
 def _entry(
     row: Row,
     messages: dict[bytes, Message],
-    stands: dict[int, tuple[Stand, ...]],
+    stands: dict[int, tuple[ViewItem, ...]],
     fetch_entry: FetchEntry,
 ) -> Entry:
     body = unseal(row.sealed)

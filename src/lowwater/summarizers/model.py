@@ -17,7 +17,7 @@ from lowwater.protocols import Tokenizer
 from lowwater.summarizers.endpoint import Endpoint, endpoint_for, with_betas
 from lowwater.summarizers.exchange import Outcome, Step, exchange, written_in
 from lowwater.summarizers.native import block_written_in, native_body
-from lowwater.summarizers.requests import riding_body, shown_body
+from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 
 if TYPE_CHECKING:
     import httpx2
@@ -77,7 +77,7 @@ class _Asking:
         try:
             if request.native:
                 return native_body(request, self._endpoint)
-            return riding_body(request, self._endpoint) or shown_body(
+            return cached_prefix_body(request, self._endpoint) or transcript_body(
                 request,
                 self._endpoint,
                 context_length=self._context_length,

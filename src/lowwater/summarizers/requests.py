@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from lowwater.core.formats.codec import encode_messages, list_field
 from lowwater.core.messages import Message, Thinking
 from lowwater.core.strict_json import read_json, write_json
-from lowwater.core.summary.request import Riding, SummaryRequest
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest
 from lowwater.core.summary.safety import concealed
 from lowwater.core.summary.template import PROGRESS, Section
 from lowwater.core.summary.transcript import head_and_tail, transcript_for
@@ -220,7 +220,7 @@ class _Sent(Struct):
     reasoning: Any = None
 
 
-def riding_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | None:
+def cached_prefix_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | None:
     """Return the body that extends the request sent last, or None if that would not read the endpoint's cache.
 
     Tools, system prompt and messages stay byte for byte where they are, and so does every parameter the cache depends
@@ -317,7 +317,7 @@ def forces_a_call(choice: object) -> bool:
             return str(choice) not in _FREE
 
 
-def _since(riding: Riding, sent: _Sent) -> list[bytes]:
+def _since(riding: CachedPrefix, sent: _Sent) -> list[bytes]:
     """Return what came after the request, as far as every tool call in it has its result."""
     answered = _answered(riding.since)
     if riding.format == "openai_responses" and sent.store is False:
@@ -365,7 +365,7 @@ class _Bounded(Struct, frozen=True, kw_only=True):
         return max(self.tokenizer.count(text), -(-size * self.limit // MOST_BYTES))
 
 
-def shown_body(
+def transcript_body(
     request: SummaryRequest, endpoint: Endpoint, *, context_length: int, tokenizer: Tokenizer
 ) -> bytes:
     """Return the body of a request that shows the messages as text and fits the window, or raise SummaryFailed.

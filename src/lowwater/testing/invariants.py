@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from lowwater.core.entries import Compacted, Edit, PreambleChanged, Rewound, TakenBack
+from lowwater.core.entries import Compacted, Edit, PreambleChanged, Retracted, Rewound
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolResult
 from lowwater.core.tools import classify
@@ -63,7 +63,7 @@ class Watch:
                 self.compactions += 1
                 before, after = ledger.view_at(position), ledger.view_at(position + 1)
                 check_compaction(before, after, entry.mechanisms, self._protected)
-        if not any(isinstance(entry, Compacted | Rewound | TakenBack | PreambleChanged) for entry in new):
+        if not any(isinstance(entry, Compacted | Rewound | Retracted | PreambleChanged) for entry in new):
             check_prefix(self._sent, sent)
         check_pairs(sent)
         if new:
@@ -167,7 +167,7 @@ def check_nothing_lost(ledger: Ledger) -> None:
     }
     twice = {number for number, count in shown.items() if count > 1}
     _hold("no message stands for itself twice", twice <= repeated and max(shown.values(), default=0) <= 2)
-    if not any(isinstance(entry, Rewound | TakenBack) for entry in ledger.entries):
+    if not any(isinstance(entry, Rewound | Retracted) for entry in ledger.entries):
         _hold("every message can be expanded to", len(shown) == len(ledger.messages))
     for item in ledger.view.items:
         if isinstance(item, Edited):

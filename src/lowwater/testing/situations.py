@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Bargain, Currency, Market, Past, Situation, Warm
+from lowwater.core.decisions import Candidates, Currency, DecisionContext, Past, PricedPlan, Warm
 from lowwater.core.groups import Span
 from lowwater.core.limits import derive_limits
 from lowwater.core.proposals import Proposal
@@ -38,12 +38,12 @@ def situation(
     cliff: int | None = None,
     max_bytes: int | None = None,
     **changes: Any,  # noqa: ANN401  # the fields of Situation, each with its own type
-) -> Situation:
+) -> DecisionContext:
     """Return a session of 60 messages before a call, with the limits of a window of `context` tokens."""
     limits = derive_limits(context, compression or CompressionSettings(), floor=floor)
     limits = replace(limits, cliff=cliff, max_bytes=max_bytes)
     fields: dict[str, Any] = {"at": NOON, "messages": 60, "outside_tail": prompt // 2, "limits": limits}
-    return Situation(prompt=prompt, proposals=offers, **fields | changes)
+    return DecisionContext(prompt=prompt, proposals=offers, **fields | changes)
 
 
 def bargain(
@@ -51,26 +51,28 @@ def bargain(
     rent: int = 0,
     price: int = 20_000_000,
     saves: int = 2_000_000,
-    is_ripe: bool = False,
+    should_buy_early: bool = False,
     **others: int,
-) -> Bargain:
+) -> PricedPlan:
     """Return a plan on sale, with money in nano-dollars."""
     removes = sum(proposal.removes for proposal in plan)
     fields = {"removes": removes, "kept": 10_000, "rewritten": 20_000} | others
-    return Bargain(plan=plan, rent=rent, price=price, saves=saves, is_ripe=is_ripe, **fields)
+    return PricedPlan(
+        plan=plan, rent=rent, price=price, saves=saves, should_buy_early=should_buy_early, **fields
+    )
 
 
 def market(
-    *bargains: Bargain,
+    *bargains: PricedPlan,
     warm: Warm = "warm",
     currency: Currency = "usd",
     most_rent: int | None = None,
     least_price: int | None = None,
     rests: bool = False,
     held: int = 0,
-) -> Market:
+) -> Candidates:
     """Return a market on which these plans are on sale."""
-    return Market(
+    return Candidates(
         currency=currency,
         warm=warm,
         hit=60_000,
@@ -112,7 +114,7 @@ proposals = st.lists(
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Situation:
+def situations(draw: st.DrawFn) -> DecisionContext:
     """Draw any state of a session: any window, any size, any offers, any past, numbers that are none among them."""
     compression = CompressionSettings(threshold=draw(st.floats(0, 1)), target_ratio=draw(st.floats(0.1, 0.8)))
     context = draw(st.integers(min_value=1, max_value=2_000_000))

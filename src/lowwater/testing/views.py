@@ -10,8 +10,8 @@ from lowwater.core.entries import Appended
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
-from lowwater.core.mechanisms.editing import Making
-from lowwater.core.mechanisms.registry import Asked, propose
+from lowwater.core.mechanisms.editing import EditContext
+from lowwater.core.mechanisms.registry import ProposalRequest, propose
 from lowwater.core.messages import AnyPart, Format, Image, Message, Text, Thinking, ToolCall, ToolResult
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.tokens.counting import count_message
@@ -29,10 +29,10 @@ def size(message: Message) -> int:
     return count_message(message, _words)
 
 
-def making(**changes: Any) -> Making:  # noqa: ANN401  # the fields of Making, each with its own type
+def making(**changes: Any) -> EditContext:  # noqa: ANN401  # the fields of Making, each with its own type
     """Return what the mechanisms need, counting by words."""
     fields: dict[str, Any] = {"size": size, "tokenizer": _words}
-    return Making(**fields | changes)
+    return EditContext(**fields | changes)
 
 
 def asked(
@@ -45,7 +45,7 @@ def asked(
     protect: int = 0,
     context: int = 128_000,
     leaf: LeafSettings = LeafSettings(),  # noqa: B008  # a frozen value
-) -> Asked:
+) -> ProposalRequest:
     """Return a view to ask the mechanisms about: `first` and `last` messages and `tail` tokens are protected.
 
     `protect` is how many tokens of tool output a prune leaves alone.
@@ -53,10 +53,10 @@ def asked(
     compression = CompressionSettings(protect_first_n=first, protect_last_n=last, summary_min_tokens=50)
     limits = replace(derive_limits(context, compression), tail=tail, protected_tool_output=protect)
     settings = Settings(compression=compression, leaf=leaf)
-    return Asked(items=items, making=making(preset=preset), limits=limits, settings=settings)
+    return ProposalRequest(items=items, making=making(preset=preset), limits=limits, settings=settings)
 
 
-def offer_of(mechanism: str, question: Asked) -> Proposal | None:
+def offer_of(mechanism: str, question: ProposalRequest) -> Proposal | None:
     """Return what one mechanism offers."""
     return next((offer for offer in propose(question).proposals if offer.mechanism == mechanism), None)
 

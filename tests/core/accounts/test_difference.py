@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 from lowwater.core.accounts.difference import Change, Difference, difference
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Compacted,
     Edit,
-    Kept,
+    KeptRange,
     ModelChanged,
     Numbers,
     PreambleChanged,
     Rewound,
-    Stand,
-    Summarized,
+    SummarizedSpan,
+    ViewItem,
 )
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text
@@ -32,20 +32,20 @@ def session() -> Ledger:
     return talk.user("And in b?").calls("read", {"path": "b"}, lines(50)).says("More lines.").ledger()
 
 
-def kept(first: int, last: int) -> Kept:
-    return Kept(numbers=Numbers(first=first, last=last))
+def kept(first: int, last: int) -> KeptRange:
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
-def compacted(ledger: Ledger, *stands: Stand) -> Ledger:
+def compacted(ledger: Ledger, *stands: ViewItem) -> Ledger:
     return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))
 
 
-def summary(first: int, last: int, text: str = "They read a.", tokens: int = 10) -> Summarized:
-    return Summarized(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=tokens)
+def summary(first: int, last: int, text: str = "They read a.", tokens: int = 10) -> SummarizedSpan:
+    return SummarizedSpan(text=text, role="user", sources=(Numbers(first=first, last=last),), tokens=tokens)
 
 
-def elided(number: int) -> Altered:
-    return Altered(number=number, edits=(Edit(path=(0, 0), by=Text(text="[elided]")),), tokens=9)
+def elided(number: int) -> AlteredMessage:
+    return AlteredMessage(number=number, edits=(Edit(path=(0, 0), by=Text(text="[elided]")),), tokens=9)
 
 
 def told(found: Difference) -> list[tuple[str, int, int]]:

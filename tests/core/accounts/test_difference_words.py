@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 
 from lowwater.core.accounts.difference import difference, words_of
-from lowwater.core.entries import Appended, Compacted, Kept, ModelChanged, Numbers, PreambleChanged
+from lowwater.core.entries import Appended, Compacted, KeptRange, ModelChanged, Numbers, PreambleChanged
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text
 from lowwater.testing.strategies import ledgers
@@ -63,7 +63,7 @@ def test_no_difference_is_said_in_one_line() -> None:
 def test_many_spans_are_not_all_named() -> None:
     messages = tuple(_user(f"message {number}") for number in range(1, 20))
     before = Ledger().append(Appended(at=0.0, messages=messages, tokens=(5,) * 19))
-    odd = tuple(Kept(numbers=Numbers(first=number, last=number)) for number in range(1, 20, 2))
+    odd = tuple(KeptRange(numbers=Numbers(first=number, last=number)) for number in range(1, 20, 2))
     after = before.append(Compacted(at=1.0, mechanisms=("elide",), stands=odd))
     written = words_of(difference(before.view, after.view))
     assert written.count("dropped") == 9

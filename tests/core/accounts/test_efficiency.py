@@ -7,7 +7,7 @@ from lowwater.core.accounts.advice import CODES, SENTENCES, Advice, dollars, sen
 from lowwater.core.accounts.efficiency import efficiency
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import TurnRecord
-from lowwater.core.models.registry import Registry, one_name
+from lowwater.core.models.registry import Registry, canonical_model_name
 from lowwater.core.stored import Account
 from tests.core.accounts.accounts import MODEL, REGISTRY, account, compaction, refused, skip, turn
 
@@ -35,12 +35,12 @@ def said(*accounts: Account, code: str) -> str:
     ],
 )
 def test_a_model_has_one_name_however_it_is_spelled(spelled: str, name: str) -> None:
-    assert one_name(spelled, REGISTRY) == name
+    assert canonical_model_name(spelled, REGISTRY) == name
 
 
 def test_a_model_that_is_listed_by_who_serves_it_is_the_same_model() -> None:
     registry = Registry([MODEL, replace(MODEL, name="bedrock/acme-1")])
-    assert one_name("bedrock/acme-1-v1:0", registry) == "acme-1"
+    assert canonical_model_name("bedrock/acme-1-v1:0", registry) == "acme-1"
 
 
 def test_the_figures_of_a_session_by_hand() -> None:

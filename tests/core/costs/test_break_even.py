@@ -5,7 +5,7 @@ from math import inf, sqrt
 import pytest
 
 from lowwater.core.costs.tuning import (
-    Compaction,
+    PlannedCompaction,
     Ratios,
     SimplePayback,
     break_even,
@@ -18,8 +18,8 @@ from lowwater.core.costs.tuning import (
 )
 from lowwater.core.models.model import Prices
 
-FULL = Compaction(before=20_000, replaced=120_000, kept=20_000, summary=3_000, instruction=400)
-LEAF = Compaction(before=20_000, replaced=20_000, kept=110_000, summary=2_000, instruction=400)
+FULL = PlannedCompaction(before=20_000, replaced=120_000, kept=20_000, summary=3_000, instruction=400)
+LEAF = PlannedCompaction(before=20_000, replaced=20_000, kept=110_000, summary=2_000, instruction=400)
 
 # r, w, ρ | full: PR 306, riding, not riding | leaf: PR 306, exact | prune
 TABLE = [
@@ -48,7 +48,7 @@ def test_the_break_even_table_is_reproduced(row: tuple[float, float, float, str,
     ) == row[3:]
 
 
-def _simple(at: Ratios, what: Compaction) -> float:
+def _simple(at: Ratios, what: PlannedCompaction) -> float:
     turns = simple_payback(cached=what.prompt, saved=what.removes, input_price=1.0, read_price=at.read).turns
     assert turns is not None
     return turns
@@ -59,7 +59,7 @@ def _one_digit(calls: float) -> str:
 
 
 def test_removing_nothing_never_pays():
-    nothing = Compaction(before=10, replaced=5, kept=10, summary=5)
+    nothing = PlannedCompaction(before=10, replaced=5, kept=10, summary=5)
     assert break_even(OPUS, nothing) == inf
     assert simple_payback(cached=150_000, saved=0, input_price=5.0, read_price=0.5).turns is None
 

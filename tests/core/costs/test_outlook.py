@@ -49,8 +49,8 @@ def test_what_is_ripe_at_its_usual_price_is_ripe_below_it(
 ) -> None:
     outlook = Outlook(calls=calls, growth=growth)
     usual = price + more
-    if outlook.is_ripe(saves=saves, price=usual, usual=usual):
-        assert outlook.is_ripe(saves=saves, price=price, usual=usual)
+    if outlook.should_buy_early(saves=saves, price=usual, usual=usual):
+        assert outlook.should_buy_early(saves=saves, price=price, usual=usual)
 
 
 @given(prices=st.tuples(money, money), above=money, growth=money, calls=st.integers(0, 10**4), saves=money)
@@ -59,25 +59,25 @@ def test_a_lower_price_is_never_less_ripe(
 ) -> None:
     """So that a bound on all prices tells whether anything can be ripe."""
     outlook, (low, high) = Outlook(calls=calls, growth=growth), sorted(prices)
-    if outlook.is_ripe(saves=saves, price=high, usual=high + above):
-        assert outlook.is_ripe(saves=saves, price=low, usual=low + above)
+    if outlook.should_buy_early(saves=saves, price=high, usual=high + above):
+        assert outlook.should_buy_early(saves=saves, price=low, usual=low + above)
 
 
 def test_half_of_the_usual_price_is_taken_from_three_tenths_of_the_patience_on() -> None:
     outlook = Outlook(calls=100, growth=100)
     patience = outlook.patience(40_000)
-    assert not outlook.is_ripe(saves=round(0.29 * patience), price=20_000, usual=40_000)
-    assert outlook.is_ripe(saves=round(0.30 * patience), price=20_000, usual=40_000)
+    assert not outlook.should_buy_early(saves=round(0.29 * patience), price=20_000, usual=40_000)
+    assert outlook.should_buy_early(saves=round(0.30 * patience), price=20_000, usual=40_000)
 
 
 def test_what_costs_nothing_is_ripe_at_once() -> None:
-    assert Outlook(calls=0, growth=0).is_ripe(saves=0, price=0, usual=0)
+    assert Outlook(calls=0, growth=0).should_buy_early(saves=0, price=0, usual=0)
 
 
 def test_nothing_grows_and_it_is_bought_once_the_calls_to_come_are_likely_to_pay_for_it() -> None:
     outlook = Outlook(calls=70, growth=0)
-    assert outlook.is_ripe(saves=1_000_000, price=100_000_000, usual=100_000_000)
-    assert not outlook.is_ripe(saves=980_000, price=100_000_000, usual=100_000_000)
+    assert outlook.should_buy_early(saves=1_000_000, price=100_000_000, usual=100_000_000)
+    assert not outlook.should_buy_early(saves=980_000, price=100_000_000, usual=100_000_000)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_an_offer_that_is_not_due_is_not_taken_for_its_low_cost():
 
 
 def test_an_offer_is_due_before_its_rent_has_reached_its_price_if_waiting_is_in_vain():
-    ripe = Offer(name="prune", rent=1, price=100, after=7, is_ripe=True)
+    ripe = Offer(name="prune", rent=1, price=100, after=7, should_buy_early=True)
     assert choose([ripe, offer("summary", rent=99, price=100, after=1)]) == ripe
 
 

@@ -2,11 +2,11 @@
 
 import json
 
-from lowwater.core.entries import Compacted, Numbers, Summarized
+from lowwater.core.entries import Compacted, Numbers, SummarizedSpan
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, conceal_session
 from lowwater.core.messages import Opaque, Text, block_in, message_with, read_block, said_in
-from lowwater.core.view import Summary, stands_of
+from lowwater.core.view import Summary, view_items
 
 BLOCK = b'{"type":"compaction","content":"Two files were read.",  "signature":"c2ln"}'
 KEY = f"ghp_{'A1b2' * 9}"
@@ -15,12 +15,12 @@ KEY = f"ghp_{'A1b2' * 9}"
 def entry_with(block: bytes) -> Compacted:
     message = message_with(block)
     item = Summary(message=message, tokens=9, sources=(Numbers(first=1, last=4),), depth=1)
-    return Compacted(at=1.0, mechanisms=("native",), stands=stands_of([item]))
+    return Compacted(at=1.0, mechanisms=("native",), stands=view_items([item]))
 
 
 def test_a_block_stands_in_an_entry_with_its_words_beside_it() -> None:
     (stand,) = entry_with(BLOCK).stands
-    assert isinstance(stand, Summarized)
+    assert isinstance(stand, SummarizedSpan)
     assert (stand.text, stand.role, stand.block) == ("Two files were read.", "assistant", BLOCK)
 
 
@@ -34,7 +34,7 @@ def test_of_a_block_that_tells_a_secret_only_the_other_words_are_exported() -> N
     (concealed,) = conceal_session(WholeSession(name="one", entries=(entry,))).session.entries
     assert isinstance(concealed, Compacted)
     (stand,) = concealed.stands
-    assert isinstance(stand, Summarized)
+    assert isinstance(stand, SummarizedSpan)
     assert stand.block == b""
     assert KEY not in stand.text
     assert "were read." in stand.text

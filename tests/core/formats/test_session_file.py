@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Compacted,
     Edit,
@@ -13,7 +13,7 @@ from lowwater.core.entries import (
     Numbers,
     Opened,
     PreambleChanged,
-    Summarized,
+    SummarizedSpan,
 )
 from lowwater.core.formats.files import (
     WholeSession,
@@ -72,9 +72,9 @@ def test_other_files_are_no_sessions(data: bytes) -> None:
 
 
 def test_entries_that_do_not_fit_together_are_refused() -> None:
-    stands = (Summarized(text="x", role="user", sources=(Numbers(first=1, last=9),), tokens=1),)
+    stands = (SummarizedSpan(text="x", role="user", sources=(Numbers(first=1, last=9),), tokens=1),)
     beyond = Compacted(
-        at=1.0, mechanisms=("summarize",), stands=(*stands, Altered(number=9, edits=(), tokens=1))
+        at=1.0, mechanisms=("summarize",), stands=(*stands, AlteredMessage(number=9, edits=(), tokens=1))
     )
     with pytest.raises(BadInput, match="do not fit together"):
         read_session(written(WholeSession(name="x", entries=(OPENED, beyond))))
@@ -96,8 +96,8 @@ def test_secrets_are_concealed_wherever_they_stand() -> None:
                 at=2.0,
                 mechanisms=("elide",),
                 stands=(
-                    Altered(number=1, edits=(edit,), tokens=1),
-                    Summarized(
+                    AlteredMessage(number=1, edits=(edit,), tokens=1),
+                    SummarizedSpan(
                         text=f"had {SECRET}", role="user", sources=(Numbers(first=2, last=2),), tokens=1
                     ),
                 ),

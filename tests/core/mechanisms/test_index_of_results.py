@@ -13,7 +13,7 @@ from lowwater.core.mechanisms.editing import framed_parts
 from lowwater.core.mechanisms.spans import replace_span, request_for
 from lowwater.core.messages import Format
 from lowwater.core.summary.framing import MOST_TOKENS, SHARE, index_in, index_of_results, unframe
-from lowwater.core.view import Item, Original, Summary, stands_of
+from lowwater.core.view import Item, Original, Summary, view_items
 from lowwater.testing.views import Script, lines, making
 
 TEXT = "## Goal\n- Fix the tests."
@@ -169,6 +169,6 @@ def test_the_ledger_shows_the_same_view_again() -> None:
     ledger = Ledger().append(Appended(at=0.0, messages=messages, tokens=tuple(map(RECALL.size, messages))))
     after = summarised(list(ledger.view.items), 1, 14)
     assert (
-        list(ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=stands_of(after))).view.items)
+        list(ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=view_items(after))).view.items)
         == after
     )

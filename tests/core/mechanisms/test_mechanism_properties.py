@@ -18,7 +18,7 @@ from lowwater.core.mechanisms.spans import replace_span
 from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolResult
 from lowwater.core.proposals import Preset, Proposal
-from lowwater.core.view import Item, Summary, stands_of
+from lowwater.core.view import Item, Summary, view_items
 from lowwater.settings import LeafSettings
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import asked, lines, making, size
@@ -151,7 +151,7 @@ def check_step(ledger: Ledger, mechanism: str, before: list[Item], after: list[I
 def committed(ledger: Ledger, mechanism: str, after: list[Item]) -> Ledger:
     if tokens_of(after) >= ledger.view.tokens:
         return ledger
-    grown = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), stands=stands_of(after)))
+    grown = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), stands=view_items(after)))
     assert list(grown.view.items) == after, "what is stored shows the same view"
     assert grown.view.shown_numbers() == set(range(1, len(ledger.messages) + 1)), "nothing is lost"
     return grown

@@ -19,7 +19,7 @@ from lowwater.core.mechanisms.editing import edit
 from lowwater.core.mechanisms.spans import request_for
 from lowwater.core.mechanisms.zones import Zones, find_zones
 from lowwater.core.messages import Message, Opaque, Text, block_in
-from lowwater.core.view import Item, Original, Summary, stands_of
+from lowwater.core.view import Item, Original, Summary, view_items
 from lowwater.testing.invariants import check_newest_user
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, making, size
@@ -91,7 +91,7 @@ def test_the_view_that_follows_is_legal_and_the_ledger_keeps_every_message() -> 
     ledger = ledger_of(messages)
     kept = native.absorb(ledger.view.items, making())
     assert kept is not None
-    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=stands_of(kept)))
+    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=view_items(kept)))
     refuse_illegal(mend(after.view.messages))
     assert after.view.tokens < ledger.view.tokens
     assert after.history() == messages
@@ -273,7 +273,7 @@ def test_whatever_it_stands_for_nothing_is_lost_and_the_ledger_gives_it_back(
     if offer is None or offer.span is None:
         return
     kept = native.put_block(items, offer.span, BLOCK, making())
-    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=stands_of(kept)))
+    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=view_items(kept)))
     stored = msgspec.json.decode(msgspec.json.encode(after.entries[-1]), type=Compacted)
     again = ledger.append(stored)
     for view in (after.view, again.view):
@@ -283,5 +283,5 @@ def test_whatever_it_stands_for_nothing_is_lost_and_the_ledger_gives_it_back(
         assert [item.message for item in view.items] == [item.message for item in kept]
     told = native.as_text(after.view.items, making())
     refuse_illegal(mend([item.message for item in told]))
-    assert stands_of(told)[0].sources == stands_of(kept)[0].sources  # type: ignore[union-attr]
+    assert view_items(told)[0].sources == view_items(kept)[0].sources  # type: ignore[union-attr]
     check_newest_user(after)

@@ -11,7 +11,7 @@ from lowwater.core.mechanisms.spans import offer_span, replace_span, request_for
 from lowwater.core.messages import Format
 from lowwater.core.proposals import Preset
 from lowwater.core.summary.framing import unframe
-from lowwater.core.view import Edited, Item, Original, Summary, stands_of
+from lowwater.core.view import Edited, Item, Original, Summary, view_items
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
@@ -248,7 +248,7 @@ def test_c3_after_ten_compactions_every_message_is_in_effect(format: Format, tal
         if proposal is None or proposal.span is None:
             continue
         after = replace_span(items, proposal.span, f"{TEXT} {compactions}", making())
-        ledger = ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=stands_of(after)))
+        ledger = ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=view_items(after)))
         assert list(ledger.view.items) == after
         compactions += 1
         assert set(numbers(after)) == set(range(1, len(ledger.messages) + 1))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lowwater.core.decisions import Compact, Decision, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide, is_settled
+from lowwater.core.policies.safety import decide, final_without_proposals
 from lowwater.settings import Settings
 from lowwater.testing.situations import offer, situation
 
@@ -12,11 +12,11 @@ CLIFF = 200_001
 AVOIDING = [policy.name for policy in POLICIES if policy.avoids_cliffs]
 
 
-def at(prompt: int, removes: int = 90_000) -> Situation:
+def at(prompt: int, removes: int = 90_000) -> DecisionContext:
     return situation(prompt, offer("elide", removes), context=1_000_000, cliff=CLIFF)
 
 
-def decided(now: Situation, policy: str = "runway") -> Decision:
+def decided(now: DecisionContext, policy: str = "runway") -> Decision:
     return decide(now, Settings(), policy=policy)
 
 
@@ -55,5 +55,5 @@ def test_what_would_stay_above_the_cliff_is_left_to_the_policy() -> None:
 def test_above_a_cliff_the_mechanisms_are_always_asked() -> None:
     below, above = at(CLIFF - 1), at(CLIFF)
     keep = decided(below, "never")
-    assert is_settled(keep, below)
-    assert not is_settled(keep, above)
+    assert final_without_proposals(keep, below)
+    assert not final_without_proposals(keep, above)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec import json
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Decision, Keep, Past, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Keep, Past
 from lowwater.core.policies.explanations import explain, sentence
 from lowwater.core.policies.history import after_compaction
 from lowwater.core.policies.reasons import CODES
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide, is_settled
+from lowwater.core.policies.safety import decide, final_without_proposals
 from lowwater.settings import CompressionSettings, LeafSettings, Settings
 from lowwater.testing.situations import EDITS, REPLACING, offer, situations
 
@@ -32,13 +32,13 @@ settings = st.builds(
 )
 
 
-def helps(now: Situation) -> bool:
+def helps(now: DecisionContext) -> bool:
     return any(now.scaled(offer.removes) > 0 for offer in now.proposals)
 
 
 @given(situations(), settings, policies)
 def test_every_decision_is_explained_without_a_number_that_is_none(
-    now: Situation, chosen: Settings, policy: str
+    now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
     decision = decide(now, chosen, policy=policy)
     assert decision.because.code in CODES
@@ -48,39 +48,39 @@ def test_every_decision_is_explained_without_a_number_that_is_none(
 
 
 @given(situations(), settings, policies)
-def test_a_decision_survives_the_store(now: Situation, chosen: Settings, policy: str) -> None:
+def test_a_decision_survives_the_store(now: DecisionContext, chosen: Settings, policy: str) -> None:
     decision = decide(now, chosen, policy=policy)
     assert json.decode(json.encode(decision), type=Decision) == decision
 
 
 @given(situations(), settings, policies)
-def test_decisions_are_deterministic(now: Situation, chosen: Settings, policy: str) -> None:
-    again = json.decode(json.encode(replace(now, scale=1.0, growth=0.0)), type=Situation)
+def test_decisions_are_deterministic(now: DecisionContext, chosen: Settings, policy: str) -> None:
+    again = json.decode(json.encode(replace(now, scale=1.0, growth=0.0)), type=DecisionContext)
     assert decide(again, chosen, policy=policy) == decide(replace(now, scale=1.0), chosen, policy=policy)
 
 
 @given(situations(), policies, st.booleans())
-def test_disabled_never_compacts(now: Situation, policy: str, forced: bool) -> None:
+def test_disabled_never_compacts(now: DecisionContext, policy: str, forced: bool) -> None:
     off = Settings(compression=CompressionSettings(enabled=False))
     assert isinstance(decide(replace(now, forced=forced), off, policy=policy), Keep)
     assert isinstance(decide(replace(now, forced=forced, enabled=False), Settings(), policy=policy), Keep)
 
 
 @given(situations(), settings, policies)
-def test_forced_with_any_proposal_compacts(now: Situation, chosen: Settings, policy: str) -> None:
+def test_forced_with_any_proposal_compacts(now: DecisionContext, chosen: Settings, policy: str) -> None:
     decision = decide(replace(now, forced=True), chosen, policy=policy)
     assert isinstance(decision, Compact) is bool(now.proposals)
 
 
 @given(situations(), settings, policies)
-def test_at_the_wall_whatever_helps_is_taken(now: Situation, chosen: Settings, policy: str) -> None:
+def test_at_the_wall_whatever_helps_is_taken(now: DecisionContext, chosen: Settings, policy: str) -> None:
     now = replace(now, prompt=max(now.prompt, now.limits.wall))
     assert isinstance(decide(now, chosen, policy=policy), Compact) is helps(now)
 
 
 @given(situations(), settings, policies)
 def test_a_compaction_has_steps_that_are_offered_and_of_use(
-    now: Situation, chosen: Settings, policy: str
+    now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
     decision = decide(now, chosen, policy=policy)
     if isinstance(decision, Compact):
@@ -92,7 +92,7 @@ def test_a_compaction_has_steps_that_are_offered_and_of_use(
 
 @given(situations(), settings, policies)
 def test_the_tail_is_touched_only_at_the_wall_or_a_ceiling(
-    now: Situation, chosen: Settings, policy: str
+    now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
     decision = decide(now, chosen, policy=policy)
     ceiling = chosen.compression.max_view_tokens or now.prompt
@@ -101,7 +101,9 @@ def test_the_tail_is_touched_only_at_the_wall_or_a_ceiling(
 
 
 @given(situations(), settings, policies)
-def test_a_compaction_in_vain_is_not_repeated_at_once(now: Situation, chosen: Settings, policy: str) -> None:
+def test_a_compaction_in_vain_is_not_repeated_at_once(
+    now: DecisionContext, chosen: Settings, policy: str
+) -> None:
     """Below the wall the same situation, after a compaction that was given up, is left alone; above a ceiling after two."""
     now = replace(now, past=replace(now.past, turns_since=min(4, now.past.turns_since)))
     decision = decide(now, chosen, policy=policy)
@@ -114,20 +116,20 @@ def test_a_compaction_in_vain_is_not_repeated_at_once(now: Situation, chosen: Se
 
 @given(situations(), settings, policies, st.booleans())
 def test_what_is_settled_without_offers_stands_whatever_is_offered(
-    now: Situation, chosen: Settings, policy: str, forced: bool
+    now: DecisionContext, chosen: Settings, policy: str, forced: bool
 ) -> None:
     now = replace(now, forced=forced)
     alone = decide(replace(now, proposals=()), chosen, policy=policy)
-    if is_settled(alone, now):
+    if final_without_proposals(alone, now):
         assert decide(now, chosen, policy=policy) == alone
 
 
 @given(situations(), settings, policies)
 def test_what_is_not_settled_without_offers_can_become_a_compaction(
-    now: Situation, chosen: Settings, policy: str
+    now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
     """Else the mechanisms would be asked at every turn for nothing."""
-    if not is_settled(decide(replace(now, proposals=()), chosen, policy=policy), now):
+    if not final_without_proposals(decide(replace(now, proposals=()), chosen, policy=policy), now):
         everything = tuple(offer(name, now.prompt) for name in (*EDITS, *REPLACING))
         ready = replace(now, proposals=everything, past=Past(), scale=1.0)
         if now.prompt >= now.limits.minimum_prune:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lowwater.core.decisions import Compact, Past, Reason, Situation
+from lowwater.core.decisions import Compact, DecisionContext, Past, Reason
 from lowwater.core.events import Rejected
 from lowwater.core.policies.explanations import SENTENCES, explain, sentence
 from lowwater.core.policies.reasons import CODES
@@ -21,7 +21,7 @@ STUCK = Past(fruitless=1, floor=69_000, fruitless_at=NOON)
 FOUND_BY_THE_ENGINE = ("not-smaller", "too-large-at-the-door", "no-room-at-the-door", "images-refused")
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=65_000))
 
-CASES: list[tuple[str, str, Situation]] = [
+CASES: list[tuple[str, str, DecisionContext]] = [
     ("disabled", "runway", situation(70_000, enabled=False)),
     ("policy-never", "never", situation(70_000, SUMMARY)),
     ("below-threshold", "runway", situation(60_000)),
@@ -61,7 +61,11 @@ CASES: list[tuple[str, str, Situation]] = [
     ),
     ("cliff", "runway", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
     ("rent-paid", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=30_000_000)))),
-    ("waiting-in-vain", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, is_ripe=True)))),
+    (
+        "waiting-in-vain",
+        "rent-or-buy",
+        situation(70_000, market=market(bargain(ELIDE, should_buy_early=True))),
+    ),
     ("free-now", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, price=-5_000_000)))),
     ("summary-due", "threshold", situation(70_000, SUMMARY)),
     ("prune-suffices", "runway", situation(70_000, ELIDE, SUMMARY)),
@@ -81,7 +85,9 @@ def test_every_code_has_a_sentence_and_a_case_here() -> None:
 
 
 @pytest.mark.parametrize(("code", "policy", "now"), CASES, ids=[code for code, _, _ in CASES])
-def test_every_reason_is_a_sentence_with_all_its_numbers(code: str, policy: str, now: Situation) -> None:
+def test_every_reason_is_a_sentence_with_all_its_numbers(
+    code: str, policy: str, now: DecisionContext
+) -> None:
     reason = decide(now, CEILING if "ceiling" in code else SETTINGS, policy=policy).because
     assert reason.code == code
     words = sentence(reason)

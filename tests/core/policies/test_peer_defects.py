@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Keep, Past, Situation
+from lowwater.core.decisions import Compact, DecisionContext, Keep, Past
 from lowwater.core.limits import Limits, derive_limits
 from lowwater.core.policies.history import after_compaction, after_failure, after_switch, after_turn
 from lowwater.core.policies.registry import POLICIES
@@ -43,7 +43,7 @@ class Session:
     def prompt(self) -> int:
         return self.head + self.summary + self.output + self.text + self.tail
 
-    def situation(self) -> Situation:
+    def situation(self) -> DecisionContext:
         middle = self.output + self.text
         left = min(3_000, middle + self.summary)
         offers: list[Proposal] = []
@@ -52,7 +52,7 @@ class Session:
         if middle:
             offers.append(offer("summarize", middle + self.summary - left))
             offers.append(offer("leaf", middle + self.summary - left))
-        return Situation(
+        return DecisionContext(
             at=self.at,
             prompt=self.prompt,
             messages=60,
@@ -74,7 +74,7 @@ class Session:
             self.carry_out(now, decision, number)
         self.past = after_turn(self.past)
 
-    def carry_out(self, now: Situation, decision: Compact, number: int) -> None:
+    def carry_out(self, now: DecisionContext, decision: Compact, number: int) -> None:
         called = False
         for step in decision.proposals:
             if self.prompt <= decision.enough:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.core.decisions import Bargain, Compact, Decision, Keep, Market
+from lowwater.core.decisions import Candidates, Compact, Decision, Keep, PricedPlan
 from lowwater.core.policies.safety import decide
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.situations import bargain, market, offer, situation
@@ -11,7 +11,9 @@ ELIDE, WIDER, SUMMARY = offer("elide", 20_000), offer("elide", 30_000), offer("s
 PRICE = 20_000_000
 
 
-def decided(on_sale: Market | None, *, prompt: int = 70_000, settings: Settings | None = None) -> Decision:
+def decided(
+    on_sale: Candidates | None, *, prompt: int = 70_000, settings: Settings | None = None
+) -> Decision:
     now = situation(prompt, ELIDE, SUMMARY, market=on_sale)
     return decide(now, settings or Settings(), policy="rent-or-buy")
 
@@ -23,15 +25,18 @@ def test_a_plan_is_bought_when_the_rent_paid_reaches_its_price(rent: int, buys: 
 
 
 @pytest.mark.parametrize(
-    ("rent", "is_ripe"), [pytest.param(PRICE, False, id="rent paid"), pytest.param(0, True, id="in vain")]
+    ("rent", "should_buy_early"),
+    [pytest.param(PRICE, False, id="rent paid"), pytest.param(0, True, id="in vain")],
 )
-def test_what_the_session_cannot_be_expected_to_pay_back_is_not_bought(rent: int, is_ripe: bool) -> None:
-    young = bargain(ELIDE, rent=rent, is_ripe=is_ripe, price=PRICE, wait=12)
+def test_what_the_session_cannot_be_expected_to_pay_back_is_not_bought(
+    rent: int, should_buy_early: bool
+) -> None:
+    young = bargain(ELIDE, rent=rent, should_buy_early=should_buy_early, price=PRICE, wait=12)
     decision = decided(market(young))
     assert isinstance(decision, Keep)
     assert decision.because.code == "too-young-to-pay"
     assert decision.because.facts["calls"] == 12
-    other = decided(market(young, bargain(WIDER, rent=rent, is_ripe=is_ripe, price=PRICE)))
+    other = decided(market(young, bargain(WIDER, rent=rent, should_buy_early=should_buy_early, price=PRICE)))
     assert isinstance(other, Compact)
     assert other.proposals == (WIDER,)
 
@@ -55,7 +60,9 @@ def test_of_several_that_are_due_the_one_that_leaves_least_is_taken() -> None:
 
 
 def test_a_plan_that_waiting_cannot_make_cheaper_is_bought_before_its_rent_is_paid() -> None:
-    decision = decided(market(bargain(ELIDE, rent=PRICE - 1, price=PRICE, saves=3_000_000, is_ripe=True)))
+    decision = decided(
+        market(bargain(ELIDE, rent=PRICE - 1, price=PRICE, saves=3_000_000, should_buy_early=True))
+    )
     assert isinstance(decision, Compact)
     assert decision.because.code == "waiting-in-vain"
     assert decision.because.facts["saves"] == "$0.0030"
@@ -100,7 +107,7 @@ def test_without_a_price_amounts_are_told_in_input_tokens_and_never_in_dollars()
     ],
     ids=["due", "nearly", "ten", "never"],
 )
-def test_calls_left_are_rounded_up(plan: Bargain, left: int | None) -> None:
+def test_calls_left_are_rounded_up(plan: PricedPlan, left: int | None) -> None:
     assert plan.calls_left == left
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Keep, Past, Situation
+from lowwater.core.decisions import Compact, DecisionContext, Keep, Past
 from lowwater.core.policies.history import after_compaction
 from lowwater.core.policies.safety import decide
 from lowwater.settings import Settings
@@ -13,7 +13,7 @@ SETTINGS = Settings()
 SUMMARY = offer("summarize", 5_000)
 
 
-def stuck(prompt: int = 72_000, *, at: float = NOON, tries: int = 1, removes: int = 5_000) -> Situation:
+def stuck(prompt: int = 72_000, *, at: float = NOON, tries: int = 1, removes: int = 5_000) -> DecisionContext:
     """Return a session whose last compaction ended at 70,000 tokens, above the threshold of 64,000."""
     past = Past(fruitless=tries, floor=70_000, fruitless_at=NOON)
     return situation(prompt, offer("summarize", removes), past=past, at=at)
@@ -57,7 +57,7 @@ def test_after_a_compaction_in_vain_the_next_is_held_back() -> None:
         "never longer than an hour",
     ],
 )
-def test_it_recovers_by_growth_by_new_offers_and_by_time(now: Situation, compacts: bool) -> None:
+def test_it_recovers_by_growth_by_new_offers_and_by_time(now: DecisionContext, compacts: bool) -> None:
     assert isinstance(decide(now, SETTINGS), Compact) is compacts
 
 

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from lowwater.core.entries import Compacted, Entry, Kept, Numbers, Stand, Summarized
+from lowwater.core.entries import Compacted, Entry, KeptRange, Numbers, SummarizedSpan, ViewItem
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.recall.expand import expand
 from lowwater.core.recall.recalled import Child, Expansion
-from lowwater.core.sequences import Chain, Distant
+from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.view import Summary
 from lowwater.testing.views import Script
 
@@ -18,16 +18,16 @@ def talk(turns: int) -> Ledger:
     return script.ledger()
 
 
-def summed(text: str, *sources: tuple[int, int], depth: int = 1) -> Summarized:
+def summed(text: str, *sources: tuple[int, int], depth: int = 1) -> SummarizedSpan:
     numbers = tuple(Numbers(first=first, last=last) for first, last in sources)
-    return Summarized(text=text, role="user", sources=numbers, tokens=7, depth=depth)
+    return SummarizedSpan(text=text, role="user", sources=numbers, tokens=7, depth=depth)
 
 
-def kept(first: int, last: int) -> Kept:
-    return Kept(numbers=Numbers(first=first, last=last))
+def kept(first: int, last: int) -> KeptRange:
+    return KeptRange(numbers=Numbers(first=first, last=last))
 
 
-def compact(ledger: Ledger, *stands: Stand) -> Ledger:
+def compact(ledger: Ledger, *stands: ViewItem) -> Ledger:
     return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))
 
 
@@ -69,9 +69,11 @@ class Elsewhere:
         self._ledger = ledger
         self.entries: list[int] = []
         self.messages: list[int] = []
-        entries: Distant[Entry] = Distant(len(ledger.entries), self._fetch_entries)
-        messages: Distant[Numbered] = Distant(len(ledger.messages), self._fetch_messages)
-        self.reopened = replace(ledger, entries=Chain(before=entries), messages=Chain(before=messages))
+        entries: LazySequence[Entry] = LazySequence(len(ledger.entries), self._fetch_entries)
+        messages: LazySequence[Numbered] = LazySequence(len(ledger.messages), self._fetch_messages)
+        self.reopened = replace(
+            ledger, entries=AppendOnlyList(before=entries), messages=AppendOnlyList(before=messages)
+        )
 
     def _fetch_entries(self, first: int, end: int) -> list[Entry]:
         self.entries += range(first, end)

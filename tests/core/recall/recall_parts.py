@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.entries import Appended, Compacted, Kept, Numbers, Summarized
+from lowwater.core.entries import Appended, Compacted, KeptRange, Numbers, SummarizedSpan
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.search import Room
@@ -45,9 +45,10 @@ def recorded_ledger() -> Ledger:
     )
     ledger = Ledger().append(Appended(at=0.0, messages=tuple(messages), tokens=tokens))
     for text, last in (("- Early work.", 30), ("- More work.", 60)):
-        summary = Summarized(text=text, role="user", sources=(Numbers(first=3, last=last),), tokens=5)
+        summary = SummarizedSpan(text=text, role="user", sources=(Numbers(first=3, last=last),), tokens=5)
         kept = [
-            Kept(numbers=Numbers(first=first, last=end)) for first, end in ((1, 2), (last + 1, len(messages)))
+            KeptRange(numbers=Numbers(first=first, last=end))
+            for first, end in ((1, 2), (last + 1, len(messages)))
         ]
         stands = (kept[0], summary, kept[1])
         ledger = ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))

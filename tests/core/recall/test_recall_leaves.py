@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.core.entries import Numbers, Rewound, Summarized
+from lowwater.core.entries import Numbers, Rewound, SummarizedSpan
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.expand import expand
 from lowwater.core.recall.search import recall
-from lowwater.core.view import Item, Summary, stands_of
+from lowwater.core.view import Item, Summary, view_items
 from lowwater.testing.strategies import ledgers
 from tests.core.recall.recall_ledgers import Elsewhere, compact, in_view, kept, leaves, talk
 
@@ -56,9 +56,9 @@ class Grown:
         self.made_of[text] = [item.message.text for item in inside]
         if [item.sources for item in inside] == [sources]:
             self.made_of[text] = self.made_of[inside[0].message.text]
-        summary = Summarized(text=text, role="user", sources=sources, tokens=0, depth=1)
+        summary = SummarizedSpan(text=text, role="user", sources=sources, tokens=0, depth=1)
         behind = [kept(repeated, repeated)] if repeated else []
-        stands = (*stands_of(items[:start]), summary, *behind, *stands_of(items[stop:]))
+        stands = (*view_items(items[:start]), summary, *behind, *view_items(items[stop:]))
         self.ledger = compact(self.ledger, *stands)
 
     def grow(self) -> None:

@@ -8,7 +8,7 @@ from lowwater.core.entries import Appended, Numbers
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.messages import Format
 from lowwater.core.recall.search import recall
-from lowwater.core.sequences import Chain, Distant
+from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.stored import Append, Hit
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.views import Script, lines
@@ -135,7 +135,7 @@ def test_with_an_index_only_hits_and_their_neighbourhood_are_read() -> None:
         fetched.extend(range(first, end))
         return [numbered] * (end - first)
 
-    ledger = Ledger(messages=Chain(before=Distant(100_000, fetch)))
+    ledger = Ledger(messages=AppendOnlyList(before=LazySequence(100_000, fetch)))
     hits = [Hit(session="", number=number, tokens=1, score=1.0) for number in range(500, 100_000, 20_000)]
     found = recall(ledger, "again", search=lambda words, limit: hits)
     assert [hit.number for hit in found] == [hit.number for hit in hits]

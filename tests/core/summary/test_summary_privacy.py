@@ -7,7 +7,7 @@ from lowwater.core.mechanisms.spans import replace_span
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.extractive import Extractive, extract
 from lowwater.core.summary.framing import frame, static_marker, unframe
-from lowwater.core.summary.request import Riding, SummaryRequest, Written
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.summary.safety import concealed
 from lowwater.core.summary.validation import validate
 from lowwater.core.view import Summary
@@ -103,7 +103,7 @@ def test_what_stands_in_a_view_holds_no_secret() -> None:
 
 
 def test_what_is_ridden_on_stays_as_it_is() -> None:
-    riding = Riding(format="anthropic", body=KEY.encode(), since=tuple(talk().messages))
+    riding = CachedPrefix(format="anthropic", body=KEY.encode(), since=tuple(talk().messages))
     read = concealed(request(riding=riding))
     assert read.riding is riding
     assert KEY not in repr(replace(read, riding=None))

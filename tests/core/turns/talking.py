@@ -116,7 +116,7 @@ class Talk:
     def until_parked(self, most: int = 80) -> "Talk":
         for _ in range(most):
             self.turn()
-            if self.session.park():
+            if self.session.prefetch_summary():
                 return self
         raise AssertionError(f"nothing parked in {most} turns")
 

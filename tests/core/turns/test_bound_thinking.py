@@ -14,7 +14,7 @@ from lowwater.core.mechanisms.reasoning import strip_behind
 from lowwater.core.policies.registry import policy_named
 from lowwater.core.strict_json import write_json
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.summaries import Ladder, Standing
+from lowwater.core.turns.summaries import Ladder, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
     is_refused,
@@ -25,7 +25,7 @@ from lowwater.core.turns.thinking import (
     unbound_behind,
     with_opening,
 )
-from lowwater.core.view import stands_of
+from lowwater.core.view import view_items
 from lowwater.session.factories import calibration_for
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
@@ -141,12 +141,12 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
     if restored:
         assert left[1].message == items[3].message, "as it was, signature and all"
         assert left[1].tokens == items[3].tokens
-    ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=stands_of(left)))
+    ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=view_items(left)))
     assert is_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
 
 
 def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:
-    standing = Standing()
+    standing = SummarizerBackoff()
     assert standing.asks_for_blocks(0.0)
     failed = replace(standing, no_block_since=100.0)
     assert not failed.asks_for_blocks(101.0)
@@ -155,7 +155,7 @@ def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:
     for _ in range(3):
         failed = failed.after(low=True, now=200.0)
     assert (failed.first, failed.no_block_since) == (1, 100.0)
-    assert failed.at(9_000.0) == Standing(no_block_since=100.0)
+    assert failed.at(9_000.0) == SummarizerBackoff(no_block_since=100.0)
 
 
 def test_a_rung_can_be_left_out() -> None:

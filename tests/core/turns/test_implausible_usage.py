@@ -117,5 +117,5 @@ def test_a_call_made_beside_the_conversation_is_not_believed_either() -> None:
     session.append({"role": "user", "content": "go"})
     session.prepare()
     before = session.status()
-    session.record_beside(answer(1, {"input_tokens": 10**19, "output_tokens": 3}))
+    session.record_side_call(answer(1, {"input_tokens": 10**19, "output_tokens": 3}))
     assert session.status().prompt == before.prompt

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from lowwater.core.cache.layout import Layout, Lifetime
 from lowwater.core.messages import Message, Role, Text, ToolCall, ToolResult
-from lowwater.core.sequences import Chain
-from lowwater.core.turns.state import PREAMBLE, key_behind, lay_out
+from lowwater.core.sequences import AppendOnlyList
+from lowwater.core.turns.state import PREAMBLE, key_behind, lay_out_prompt
 from lowwater.core.view import Item, Original, View
 
 
@@ -22,13 +22,16 @@ def talk(count: int) -> list[Item]:
 
 def view_of(items: list[Item], system: bytes = b'"s"') -> View:
     return View(
-        items=Chain(items), tokens=sum(item.tokens for item in items), system=system, preamble_tokens=50
+        items=AppendOnlyList(items),
+        tokens=sum(item.tokens for item in items),
+        system=system,
+        preamble_tokens=50,
     )
 
 
 def laid(view: View, marks: dict[int, Lifetime], **others: object) -> Layout:
     options: dict[str, object] = {"start": b"m", "prompt": view.total_tokens, "scale": 1.0}
-    return lay_out(view, marks=marks, **options | others).layout  # type: ignore[arg-type]
+    return lay_out_prompt(view, marks=marks, **options | others).layout  # type: ignore[arg-type]
 
 
 @given(st.integers(1, 12), st.integers(0, 12), st.sampled_from([1.0, 1.002, 1.3]))
@@ -39,12 +42,12 @@ def test_what_grew_is_laid_out_as_if_it_were_new(first: int, more: int, scale: f
         items=old.items.extend(talk(first + more)[first:]),
         tokens=sum(i.tokens for i in talk(first + more)),
     )
-    before = lay_out(
+    before = lay_out_prompt(
         old, start=b"m", prompt=old.total_tokens, scale=scale, marks={PREAMBLE: "short", 0: "short"}
     )
     marks: dict[int, Lifetime] = {PREAMBLE: "short", first + more - 1: "short"}
-    grown = lay_out(new, start=b"m", prompt=900, scale=scale, marks=marks, before=before)
-    fresh = lay_out(view_of(list(new.items)), start=b"m", prompt=900, scale=scale, marks=marks)
+    grown = lay_out_prompt(new, start=b"m", prompt=900, scale=scale, marks=marks, before=before)
+    fresh = lay_out_prompt(view_of(list(new.items)), start=b"m", prompt=900, scale=scale, marks=marks)
     assert grown.layout == fresh.layout
     assert grown.lasts == fresh.lasts
 

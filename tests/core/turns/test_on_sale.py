@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Bargain
+from lowwater.core.decisions import PricedPlan
 from lowwater.core.turns.candidates import best_summary
 from lowwater.testing.situations import bargain, offer
 
 
-def summary(removes: int, *, rent: int, price: int, calls: int) -> Bargain:
+def summary(removes: int, *, rent: int, price: int, calls: int) -> PricedPlan:
     return bargain(replace(offer("summarize", removes), calls=calls), rent=rent, price=price)
 
 
@@ -26,7 +26,7 @@ READY = summary(100, rent=50, price=20, calls=0)
     ids=["due, for little more", "as good", "the rent on the rest has paid the difference", "not due"],
 )
 def test_a_summary_that_is_due_and_written_is_taken_unless_another_has_paid_for_what_it_costs_more(
-    other: Bargain, wins: bool
+    other: PricedPlan, wins: bool
 ) -> None:
     assert best_summary([other, READY]) is (other if wins else READY)
 
@@ -34,7 +34,7 @@ def test_a_summary_that_is_due_and_written_is_taken_unless_another_has_paid_for_
 @pytest.mark.parametrize(
     "due", [summary(80, rent=50, price=45, calls=1), summary(300, rent=150, price=45, calls=1)]
 )
-def test_one_that_is_written_and_not_due_holds_nothing_back(due: Bargain) -> None:
+def test_one_that_is_written_and_not_due_holds_nothing_back(due: PricedPlan) -> None:
     waiting = summary(100, rent=10, price=20, calls=0)
     assert best_summary([due, waiting]) is due
 

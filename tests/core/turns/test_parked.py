@@ -13,8 +13,8 @@ from lowwater.core.mechanisms import summarize
 from lowwater.core.mechanisms.elide import apply as elide
 from lowwater.core.mechanisms.spans import replace_span, request_for
 from lowwater.core.summary.request import Judged, Verdict, Written
-from lowwater.core.turns.prefetch import Parking, settle
-from lowwater.core.turns.state import Parked, Rest, Route, State
+from lowwater.core.turns.prefetch import PrefetchOutcome, settle
+from lowwater.core.turns.state import PrefetchedSummary, RecheckBackoff, Route, State
 from lowwater.core.view import Edited, Item
 from lowwater.session.factories import calibration_for
 from lowwater.testing.views import Script, asked, lines, making, offer_of
@@ -33,10 +33,10 @@ def script_of(turns: int) -> Script:
     return script
 
 
-def parked_for(items: Sequence[Item], span: Span, *, tokens: int = 60) -> Parked:
+def parked_for(items: Sequence[Item], span: Span, *, tokens: int = 60) -> PrefetchedSummary:
     request = request_for(items, span, max_tokens=100, focus="", recall=False)
     verdict = Verdict(accepted=True, because=Reason(code="accepted", facts={}), score=1.0)
-    return Parked(
+    return PrefetchedSummary(
         span=span,
         numbers=request.numbers,
         previous=request.previous,
@@ -103,7 +103,7 @@ def test_another_summary_before_its_messages_makes_it_stale() -> None:
     ids=["yes", "shorter tail", "in the tail", "in the head", "splits a group", "other reader", "too long"],
 )
 def test_it_is_ready_between_head_and_tail_for_the_same_reader_and_if_it_is_not_too_long(
-    parked: Parked, last: int, ready: bool
+    parked: PrefetchedSummary, last: int, ready: bool
 ) -> None:
     assert parked.is_ready(asked(ITEMS, first=FIRST, last=last)) == ready
 
@@ -127,13 +127,13 @@ def session(ledger: Ledger) -> State:
         route=Route(model=name),
         model=load_registry().find(name),
         calibration=calibration_for(name),
-        rest=Rest(until=10, prompt=1_000),
+        rest=RecheckBackoff(until=10, prompt=1_000),
     )
 
 
 @pytest.mark.parametrize("turns", [TURNS, TURNS + 3], ids=["at rest", "gone on"])
 def test_a_session_takes_what_was_prepared_for_it_and_looks_what_is_on_sale(turns: int) -> None:
-    parking = Parking(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False)
+    parking = PrefetchOutcome(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False)
     settled = settle(session(script_of(turns).ledger()), parking)
     assert settled.parked is PARKED
     assert settled.rest is None
@@ -141,14 +141,16 @@ def test_a_session_takes_what_was_prepared_for_it_and_looks_what_is_on_sale(turn
 
 
 def test_what_is_stale_before_it_is_there_is_paid_and_not_parked() -> None:
-    settled = settle(session(Ledger()), Parking(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False))
+    settled = settle(
+        session(Ledger()), PrefetchOutcome(at=5.0, parked=PARKED, cost=7, failed_at=None, low=False)
+    )
     assert settled.parked is None
     assert settled.totals.summary_cost == 7
 
 
 def test_a_failure_is_remembered_for_the_cool_down() -> None:
     before = session(Ledger())
-    settled = settle(before, Parking(at=5.0, parked=None, cost=None, failed_at=6.0, low=None))
+    settled = settle(before, PrefetchOutcome(at=5.0, parked=None, cost=None, failed_at=6.0, low=None))
     assert (settled.past.failures, settled.past.failed_at) == (1, 6.0)
     assert settled.totals.summary_cost is None, "nobody knows what it cost"
     assert settled.rest is before.rest

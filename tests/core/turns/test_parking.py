@@ -8,7 +8,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.decisions import Compact
 from lowwater.core.entries import Compacted
-from lowwater.core.turns.decision_context import Situated, suffices
+from lowwater.core.turns.decision_context import DecisionInputs, suffices
 from lowwater.errors import SummaryFailed
 from lowwater.testing.fakes import Act, fail, grow, refuse, write
 from lowwater.testing.situations import offer, situation
@@ -19,8 +19,8 @@ from tests.core.turns.talking import MODEL, NEAR, SPENT, WINDOW, Talk
 def test_parking_asks_once_and_changes_neither_ledger_nor_view() -> None:
     talk = Talk().turns(NEAR)
     ledger, view = talk.session.ledger, talk.session.view()
-    assert talk.session.park()
-    assert talk.session.park(), "it is still ready"
+    assert talk.session.prefetch_summary()
+    assert talk.session.prefetch_summary(), "it is still ready"
     assert talk.asked == 1
     assert talk.session.ledger is ledger
     assert talk.session.view() == view
@@ -28,7 +28,7 @@ def test_parking_asks_once_and_changes_neither_ledger_nor_view() -> None:
 
 def test_over_a_warm_cache_it_is_asked_for_by_extending_the_request_sent_last() -> None:
     talk = Talk().turns(NEAR)
-    assert talk.session.park()
+    assert talk.session.prefetch_summary()
     riding = talk.model.requests[0].riding
     assert riding is not None
     assert len(riding.since) == 1, "the answer came after it"
@@ -48,13 +48,13 @@ def test_what_cannot_be_expected_to_be_used_is_not_asked_for(
     policy: str, turns: int, options: dict[str, Any]
 ) -> None:
     talk = Talk(policy=policy, **options).turns(turns)
-    assert not talk.session.park()
+    assert not talk.session.prefetch_summary()
     assert talk.asked == 0
 
 
 def test_at_its_threshold_a_session_publishes_what_is_parked_and_asks_nobody() -> None:
     talk = Talk().turns(NEAR)
-    assert talk.session.park()
+    assert talk.session.prefetch_summary()
     talk.until_compacted()
     (event,) = talk.sink.compactions
     assert (event.mode, event.summarizer, talk.asked) == ("summary", "model", 1)
@@ -103,7 +103,7 @@ def test_what_a_parked_summary_cost_is_billed_when_it_is_written() -> None:
     cost = cost_of(SPENT, load_registry().find(MODEL))
     assert cost is not None
     before = talk.session.status().totals
-    talk.session.park()
+    talk.session.prefetch_summary()
     after = talk.session.status().totals
     assert (before.summary_cost, after.summary_cost) == (0, cost)
     talk.until_compacted()
@@ -113,7 +113,7 @@ def test_what_a_parked_summary_cost_is_billed_when_it_is_written() -> None:
 
 def test_by_hand_it_is_used_where_it_is_what_would_be_asked_for() -> None:
     parked, plain = Talk().turns(NEAR), Talk().turns(NEAR)
-    assert parked.session.park()
+    assert parked.session.prefetch_summary()
     assert parked.session.compress() is not None
     assert plain.session.compress() is not None
     assert (parked.asked, plain.asked) == (1, 1)
@@ -127,11 +127,11 @@ def test_at_the_moment_of_need_the_same_bytes_come_out_parked_or_not(policy: str
     for parks in (True, False):
         talk = Talk(policy=policy)
         talk.hear()
-        while not isinstance(talk.session.deliberate(), Compact):
+        while not isinstance(talk.session.dry_run(), Compact):
             talk.answer(talk.session.prepare())
             talk.hear()
         if parks:
-            assert talk.session.park()
+            assert talk.session.prefetch_summary()
         asked = talk.asked
         requests.append(talk.session.prepare().as_anthropic())
         assert talk.sink.compactions[-1].summarizer == "model"
@@ -141,7 +141,7 @@ def test_at_the_moment_of_need_the_same_bytes_come_out_parked_or_not(policy: str
 
 def test_by_hand_as_much_is_summarised_as_can_be() -> None:
     talk = Talk().turns(NEAR)
-    assert talk.session.park()
+    assert talk.session.prefetch_summary()
     talk.turns(3)
     assert talk.session.compress() is not None
     parked, asked = talk.model.requests
@@ -151,7 +151,7 @@ def test_by_hand_as_much_is_summarised_as_can_be() -> None:
 
 def test_a_focus_asks_for_another_summary() -> None:
     talk = Talk().turns(NEAR)
-    assert talk.session.park()
+    assert talk.session.prefetch_summary()
     assert talk.session.compress("the failing tests") is not None
     assert [request.focus for request in talk.model.requests] == ["", "the failing tests"]
 
@@ -164,20 +164,20 @@ def test_a_focus_asks_for_another_summary() -> None:
 def test_a_failing_summarizer_parks_nothing_loses_nothing_and_rests(act: Act) -> None:
     talk = Talk(act).turns(NEAR)
     ledger = talk.session.ledger
-    assert not talk.session.park()
+    assert not talk.session.prefetch_summary()
     tried = talk.asked
     assert tried > 0
-    assert not talk.session.park(), "the summarizer cools down"
+    assert not talk.session.prefetch_summary(), "the summarizer cools down"
     assert talk.asked == tried
     assert talk.session.ledger is ledger
     talk.clock.advance(61)
-    talk.session.park()
+    talk.session.prefetch_summary()
     assert talk.asked > tried
 
 
 def test_a_reset_forgets_it() -> None:
     talk = Talk().turns(NEAR)
-    assert talk.session.park()
+    assert talk.session.prefetch_summary()
     talk.session.reset()
     assert talk.session.compress() is not None
     assert talk.asked == 2
@@ -188,7 +188,7 @@ def test_the_invariants_hold_when_every_pause_is_used_for_parking(policy: str) -
     talk = Talk(policy=policy, context=None if policy == "rent-or-buy" else WINDOW)
     for _ in range(79):
         talk.turn()
-        talk.session.park()
+        talk.session.prefetch_summary()
     summaries = [event for event in talk.sink.compactions if event.mode == "summary"]
     assert summaries
     assert {event.summarizer for event in summaries} == {"model"}
@@ -209,4 +209,4 @@ def test_it_does_where_it_gets_the_prompt_low_enough(fields: dict[str, Any], eno
     summary = offer("summarize", fields.pop("removes", 12_000))
     now = situation(65_000, **fields)
     assert now.limits.target > 53_000 > 62_000 - now.limits.runway
-    assert suffices(Situated(now=now, asked=asked([])), summary) == enough
+    assert suffices(DecisionInputs(now=now, asked=asked([])), summary) == enough

@@ -47,7 +47,7 @@ def test_the_ledger_the_belief_and_what_was_learned_stay_as_they_are() -> None:
     session.prepare(messages)
     before, expected, scale = session.ledger, session.expected_usage(), session.scale
     status = session.status()
-    session.record_beside(SUMMARY, others=(Usage(uncached=70, output=5),))
+    session.record_side_call(SUMMARY, others=(Usage(uncached=70, output=5),))
     after = session.status()
     assert session.ledger is before
     assert (session.expected_usage(), session.scale, after.prompt) == (expected, scale, status.prompt)
@@ -61,7 +61,7 @@ def test_the_ledger_the_belief_and_what_was_learned_stay_as_they_are() -> None:
 def test_another_process_finds_it_in_the_accounts_and_in_the_status() -> None:
     store = MemoryStore()
     session, _ = talking(store, 2)
-    session.record_beside(SUMMARY)
+    session.record_side_call(SUMMARY)
     (account,) = store.accounts()
     assert (account.records[-1].usage, account.records[-1].expected) == (USED, None)
     again = Lowwater(model=MODEL, store=store).session("s").status()
@@ -74,7 +74,7 @@ def test_a_compaction_before_it_is_not_taken_for_undone() -> None:
     session, messages = talking(store)
     assert session.compress() is not None
     take_turn(session, messages, 12)
-    session.record_beside(SUMMARY)
+    session.record_side_call(SUMMARY)
     (account,) = store.accounts()
     *_, turn, beside = account.records
     assert beside.removed == turn.removed > 0

@@ -2,16 +2,16 @@
 
 import pytest
 
-from lowwater.core.turns.state import Rest, rest_after
+from lowwater.core.turns.state import RecheckBackoff, recheck_backoff
 from lowwater.testing.situations import bargain, market, offer
 
 ELIDE = offer("elide", 20_000)
 READ = 500
 
 
-def rest(*, left: int) -> Rest | None:
+def rest(*, left: int) -> RecheckBackoff | None:
     plan = bargain(ELIDE, rent=0, price=left * 1_000, saves=1_000)
-    return rest_after(market(plan), meter=7_000, read_price=READ, prompt=50_000)
+    return recheck_backoff(market(plan), meter=7_000, read_price=READ, prompt=50_000)
 
 
 @pytest.mark.parametrize(("left", "calls"), [(0, 0), (1, 0), (3, 0), (4, 1), (40, 10)])
@@ -33,7 +33,7 @@ def test_it_looks_again_when_the_prompt_has_grown() -> None:
 
 
 def test_where_nothing_is_on_sale_only_growth_ends_the_rest() -> None:
-    resting = rest_after(market(), meter=0, read_price=READ, prompt=50_000)
+    resting = recheck_backoff(market(), meter=0, read_price=READ, prompt=50_000)
     assert resting is not None
     assert resting.lasts(meter=10**15, prompt=50_001)
     assert not resting.lasts(meter=0, prompt=60_000)

@@ -14,7 +14,7 @@ from lowwater.core.turns.summaries import (
     REPAIRABLE,
     Ladder,
     Obtained,
-    Standing,
+    SummarizerBackoff,
     need_for,
     obtain,
 )
@@ -284,15 +284,17 @@ def test_without_a_model_nothing_fails() -> None:
 
 
 def test_repeatedly_low_scores_switch_to_the_next_strategy_and_an_hour_switches_back() -> None:
-    standing = Standing()
+    standing = SummarizerBackoff()
     for _ in range(2):
         standing = standing.after(low=True, now=50.0)
-    assert standing.after(low=False, now=50.0) == Standing(), "a good one counts from the start again"
+    assert standing.after(low=False, now=50.0) == SummarizerBackoff(), (
+        "a good one counts from the start again"
+    )
     moved = standing.after(low=True, now=50.0)
     assert moved.first == 1
     assert moved.after(low=None, now=60.0) == moved
     assert moved.at(3_000.0) == moved
-    assert moved.at(3_650.0) == Standing()
+    assert moved.at(3_650.0) == SummarizerBackoff()
     assert Played({0: [GOOD], 1: [HALF]}, first=1).rungs == [1]
 
 

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import Phase, find, given, settings
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Checkpointed,
     Compacted,
     Entry,
-    Kept,
+    KeptRange,
     ModelChanged,
     Opened,
     PreambleChanged,
     Rewound,
-    Summarized,
+    SummarizedSpan,
 )
 from lowwater.core.groups import unpaired
 from lowwater.core.ledger import Ledger
@@ -81,12 +81,12 @@ WANTED = {
     "preamble": lambda entries: any(isinstance(entry, PreambleChanged) for entry in entries),
     "model": lambda entries: any(isinstance(entry, ModelChanged) for entry in entries),
     "checkpoint": lambda entries: any(isinstance(entry, Checkpointed) for entry in entries),
-    "kept": lambda entries: stands(entries, Kept),
-    "altered": lambda entries: stands(entries, Altered),
-    "summarized": lambda entries: stands(entries, Summarized),
+    "kept": lambda entries: stands(entries, KeptRange),
+    "altered": lambda entries: stands(entries, AlteredMessage),
+    "summarized": lambda entries: stands(entries, SummarizedSpan),
     "two compactions": lambda entries: sum(isinstance(entry, Compacted) for entry in entries) > 1,
     "a summary of a summary": lambda entries: any(
-        isinstance(s, Summarized) and s.depth > 1
+        isinstance(s, SummarizedSpan) and s.depth > 1
         for e in entries
         if isinstance(e, Compacted)
         for s in e.stands

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from lowwater.core.stored import About, Append, Trail
+from lowwater.core.stored import About, Append, Fingerprint
 from lowwater.errors import BadInput, DamagedStore, UnusableStore
 
 
@@ -39,9 +39,9 @@ class Copied(Struct, frozen=True, kw_only=True, tag="copied"):
 
 
 class Left(Struct, frozen=True, kw_only=True, tag="left"):
-    """A session left a trail."""
+    """A session left a fingerprint."""
 
-    trail: Trail
+    fingerprint: Fingerprint
 
 
 class Gone(Struct, frozen=True, kw_only=True, tag="gone"):

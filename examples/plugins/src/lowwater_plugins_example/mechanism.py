@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import Making, edit_if_smaller, offer
+from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, offer
 from lowwater.core.mechanisms.placeholder import way_back
 from lowwater.core.mechanisms.registry import Mechanism
 from lowwater.core.mechanisms.results import share_of_tokens
@@ -23,7 +23,7 @@ _LINE = 20
 """Tokens of that line."""
 
 
-def propose(items: Sequence[Item], zones: Zones, making: Making) -> Proposal | None:
+def propose(items: Sequence[Item], zones: Zones, making: EditContext) -> Proposal | None:
     """Offer every call in the middle that has a long text among its arguments."""
     targets: list[Target] = []
     left = 0
@@ -39,7 +39,7 @@ def propose(items: Sequence[Item], zones: Zones, making: Making) -> Proposal | N
     return offer(NAME, items, targets, left=left)
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
     """Return the items with the proposal's calls shortened, each only where that makes it smaller."""
     kept = list(items)
     for target in proposal.targets:
@@ -52,7 +52,7 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
     return kept
 
 
-def _shortened(call: ToolCall, number: int, making: Making) -> ToolCall | None:
+def _shortened(call: ToolCall, number: int, making: EditContext) -> ToolCall | None:
     """Return the call with a line in place of each long text; None if it has none, or its arguments are no JSON object."""
     if len(call.arguments) < _LONG:
         return None

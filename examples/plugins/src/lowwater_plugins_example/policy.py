@@ -1,11 +1,11 @@
 """`when-cold`: the prompt changes only where the provider's cache has expired anyway, for then a rewrite disturbs nothing."""
 
-from lowwater.core.decisions import Compact, Decision, Fact, Keep, Reason, Situation, best_of
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, best_of
 from lowwater.core.policies.registry import PRICED, Policy
 from lowwater.settings import Settings
 
 
-def when_cold(now: Situation, _settings: Settings) -> Decision:
+def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
     """Buy the best that is on sale while the cache is cold; while it is warm, keep the prompt as it is.
 
     What does not fit is compacted by Lowwater itself, whatever a policy says.

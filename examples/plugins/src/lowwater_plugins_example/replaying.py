@@ -19,7 +19,7 @@ def replay(memory: Store, lines: Iterable[Line]) -> None:
             case Copied():
                 memory.copy(line.session, line.to, line.about)
             case Left():
-                memory.leave(line.trail)
+                memory.record_fingerprint(line.fingerprint)
             case Gone():
                 _use_up(memory, line.versions)
             case Drawn():
@@ -39,7 +39,7 @@ def without(lines: Iterable[Line], sessions: Collection[str]) -> list[Line]:
             case Drawn():
                 kept.append(replace(line, rewritten=line.rewritten + 1))
             case Left():
-                kept += [] if line.trail.session in sessions else [line]
+                kept += [] if line.fingerprint.session in sessions else [line]
             case Added(session=name) | Copied(to=name) if name in sessions:
                 kept.append(Gone(versions=1))
             case Copied(session=name) if name in sessions:

@@ -9,7 +9,17 @@ from threading import Lock
 from lowwater import Store, open_store
 from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
-from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
+from lowwater.core.stored import (
+    About,
+    Account,
+    Append,
+    Fingerprint,
+    FingerprintMatch,
+    Hit,
+    Listed,
+    Outline,
+    Stored,
+)
 from lowwater.errors import BadSetting, UnusableStore
 from lowwater.stores.shared import Conceal
 from lowwater_plugins_example.journal import Added, Copied, Drawn, Journal, Left, encoded
@@ -98,17 +108,17 @@ class JsonLinesStore:
         with self._current() as memory:
             return memory.search(words, session=session, limit=limit)
 
-    def leave(self, trail: Trail, /) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Note what a session was seen with."""
         with self._current() as memory:
-            if memory.outline(trail.session).version:
-                self._journal.write(Left(trail=trail))
-                memory.leave(trail)
+            if memory.outline(fingerprint.session).version:
+                self._journal.write(Left(fingerprint=fingerprint))
+                memory.record_fingerprint(fingerprint)
 
-    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
         """Return the sessions that were seen with one of these keys."""
         with self._current() as memory:
-            return memory.follow(tenant, keys)
+            return memory.lookup_fingerprints(tenant, keys)
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the store was made."""

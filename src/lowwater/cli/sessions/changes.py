@@ -34,7 +34,7 @@ from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session import factories
 from lowwater.session.plugins import policy_names
-from lowwater.session.repository import Home
+from lowwater.session.repository import SessionRepository
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -73,7 +73,7 @@ def exactly_named(known: Sequence[Listed], wanted: str) -> Listed:
 
 def ledger_of(store: Store, name: str) -> Ledger:
     """Return the ledger of a session, or raise BadInput if it is gone meanwhile."""
-    found = Home(name, store).find()
+    found = SessionRepository(name, store).find()
     if found is None:
         raise BadInput(f"the session {quoted(name)} has just been deleted")
     return found.ledger

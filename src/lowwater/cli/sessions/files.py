@@ -36,7 +36,7 @@ from lowwater.core.messages import Message
 from lowwater.core.reconcile import branch_of
 from lowwater.core.secrets.redaction import conceal_message
 from lowwater.core.stored import Append
-from lowwater.core.view import fold, folded
+from lowwater.core.view import join_neighbours, neighbours_to_join
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, LowwaterError, StoreFailed, UnknownFormat, UnreadableFile
 from lowwater.protocols import Store
@@ -114,7 +114,7 @@ def _messages(store: Store, name: str, *, view: bool, taken_back: bool, conceals
     left_out = 0
     if view:
         shown = mend(ledger.view.messages)
-        messages: Sequence[Message] = fold(shown, folded(shown, ledger.view.items))
+        messages: Sequence[Message] = join_neighbours(shown, neighbours_to_join(shown, ledger.view.items))
     else:
         messages = ledger.history()
         if not taken_back:
@@ -258,7 +258,7 @@ def _keep_conversation(store: Store, file: str, conversation: Conversation, wish
     library = Lowwater(model=model, store=store)
     _make_room(store, name, force=wish.force)
     try:
-        library.session(name, title=wish.title, source=SOURCE).take_in(
+        library.session(name, title=wish.title, source=SOURCE).sync_messages(
             [message.wire.raw for message in conversation.messages if message.wire is not None],
             system=Raw(conversation.system) if conversation.system else None,
             tools=Raw(conversation.tools) if conversation.tools else None,

@@ -26,7 +26,7 @@ _Key = int | bytes
 """A message by its number; a summary without sources by its content."""
 
 
-class Kin(Struct, frozen=True, kw_only=True):
+class AlignedItems(Struct, frozen=True, kw_only=True):
     """Items of two views which, together and with no others, stand for the same messages."""
 
     before: tuple[Item, ...]
@@ -41,7 +41,7 @@ class Kin(Struct, frozen=True, kw_only=True):
         )
 
 
-def kin_of(before: Sequence[Item], after: Sequence[Item]) -> Iterator[Kin]:
+def align_views(before: Sequence[Item], after: Sequence[Item]) -> Iterator[AlignedItems]:
     """Yield the items of two views as those that belong together, by the first message of each; each item is in one."""
     roots = _Roots()
     for item in (*before, *after):
@@ -51,7 +51,7 @@ def kin_of(before: Sequence[Item], after: Sequence[Item]) -> Iterator[Kin]:
         for item in view:
             found.setdefault(roots.of(_keys(item)[0]), ([], []))[at].append(item)
     for was, now in sorted(found.values(), key=_first):
-        yield Kin(before=tuple(was), after=tuple(now))
+        yield AlignedItems(before=tuple(was), after=tuple(now))
 
 
 def numbers_of(item: Item) -> list[int]:
@@ -235,7 +235,7 @@ def difference(before: View, after: View) -> Difference:
     return Difference(
         before=_size(before.items),
         after=_size(after.items),
-        changes=tuple(_runs(_change(kin) for kin in kin_of(before.items, after.items))),
+        changes=tuple(_runs(_change(kin) for kin in align_views(before.items, after.items))),
         preamble=Preamble(
             system=before.system != after.system,
             tools=before.tools != after.tools,
@@ -246,7 +246,7 @@ def difference(before: View, after: View) -> Difference:
     )
 
 
-def _change(kin: Kin) -> Change:
+def _change(kin: AlignedItems) -> Change:
     kind = _kind(kin)
     return Change(
         kind=kind,
@@ -257,7 +257,7 @@ def _change(kin: Kin) -> Change:
     )
 
 
-def _kind(kin: Kin) -> ChangeKind:
+def _kind(kin: AlignedItems) -> ChangeKind:
     if not kin.after:
         return "dropped"
     if kin.is_same:
@@ -273,7 +273,7 @@ def _kind(kin: Kin) -> ChangeKind:
     return "edited" if any(isinstance(item, Edited) for item in kin.after) or not was_edited else "restored"
 
 
-def _parts(kind: ChangeKind, kin: Kin) -> tuple[PartChange, ...]:
+def _parts(kind: ChangeKind, kin: AlignedItems) -> tuple[PartChange, ...]:
     match kind, kin.before, kin.after:
         case "edited" | "restored", [was], [now] if not isinstance(was, Summary):
             return changed_parts(was, now)

@@ -19,7 +19,7 @@ from lowwater.core.accounts.figures import (
 )
 from lowwater.core.accounts.payback import Payback, paybacks
 from lowwater.core.events import Compaction, TurnRecord
-from lowwater.core.models.registry import Registry, one_name
+from lowwater.core.models.registry import Registry, canonical_model_name
 from lowwater.core.stored import Account
 
 
@@ -65,7 +65,7 @@ def _by_model(
     accounts: Sequence[Account], repaid: Sequence[Payback], registry: Registry
 ) -> dict[str, Gathered]:
     """Return what belongs to each model by its one name; a session counts wherever a turn or compaction of it does."""
-    named = cache(lambda name: one_name(name, registry))
+    named = cache(lambda name: canonical_model_name(name, registry))
     sessions: defaultdict[str, set[str]] = defaultdict(set)
     records: defaultdict[str, list[TurnRecord]] = defaultdict(list)
     events: defaultdict[str, list[Compaction]] = defaultdict(list)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from lowwater.core.accounts.cadence import summaries_in
 from lowwater.core.accounts.payback import Payback
 from lowwater.core.events import Compaction, TurnRecord
-from lowwater.core.models.registry import Registry, one_name
+from lowwater.core.models.registry import Registry, canonical_model_name
 from lowwater.core.stored import Account
 
 
@@ -198,7 +198,7 @@ def _summarizing(by: str, events: Sequence[Compaction], rejected: int) -> Summar
 
 def _name(by: str, registry: Registry) -> str:
     """Return the one name of a model that is known; a summarizer called otherwise keeps its name."""
-    return one_name(by, registry) if registry.match(by).how in {"listed", "resold"} else by
+    return canonical_model_name(by, registry) if registry.match(by).how in {"listed", "resold"} else by
 
 
 class Repayment(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.core.entries import Altered, Compacted, Edit, PreambleChanged
+from lowwater.core.entries import AlteredMessage, Compacted, Edit, PreambleChanged
 from lowwater.core.ledger import Ledger, Saved
 from lowwater.core.messages import AnyPart, Message, Opaque
 from lowwater.core.models.model import Marks as TakesMarks
@@ -128,7 +128,9 @@ def _edge(ledger: Ledger, items: Sequence[Item], until: int) -> int | None:
         return None
     before = next(compactions, None)
     known = (
-        {stand.number: stand.edits for stand in before.stands if isinstance(stand, Altered)} if before else {}
+        {stand.number: stand.edits for stand in before.stands if isinstance(stand, AlteredMessage)}
+        if before
+        else {}
     )
     return max((at for at, item in enumerate(items) if _is_written(item, known)), default=None)
 

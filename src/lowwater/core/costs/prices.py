@@ -17,7 +17,7 @@ _READ, _PREMIUM, _OUTPUT = 0.1, 1.25, 5
 """What most providers ask for a cache read, for a write at a mark, and for output, as multiples of input."""
 
 
-def with_prices(model: Model) -> tuple[Model, Currency]:
+def with_fallback_prices(model: Model) -> tuple[Model, Currency]:
     """Return a model that has prices, and what they are counted in: dollars, or input tokens if they are assumed."""
     if model.prices is not None:
         return model, "usd"

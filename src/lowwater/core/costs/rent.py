@@ -80,7 +80,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     price: int
     after: int
     """The resulting cost: its price, and the view it leaves read at as many calls as are expected."""
-    is_ripe: bool = False
+    should_buy_early: bool = False
     """Waiting on is worth less than it costs."""
     wait: int = 0
     """Calls that the session has to go on for before it can be expected to pay the price back."""
@@ -88,7 +88,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     @property
     def is_due(self) -> bool:
         """The rent has reached the price, or it would be in vain to wait for that; and it can be expected to pay."""
-        return not self.wait and (self.is_ripe or self.rent >= self.price)
+        return not self.wait and (self.should_buy_early or self.rent >= self.price)
 
     @property
     def surplus(self) -> int:
@@ -117,7 +117,7 @@ class Outlook(Struct, frozen=True, kw_only=True):
     growth: int
     """By how much the rent of one call grows from call to call."""
 
-    def is_ripe(self, *, saves: int, price: int, usual: int) -> bool:
+    def should_buy_early(self, *, saves: int, price: int, usual: int) -> bool:
         """Whether to buy now what saves so much at each call: waiting is worth less than the rent of one call.
 
         `usual` is what the same purchase costs at most moments, and no less than `price`.

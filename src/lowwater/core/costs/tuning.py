@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.cache.lifetimes import Lifetimes, lifetimes_of
-from lowwater.core.costs.prices import with_prices
+from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import Currency
 from lowwater.core.limits import Limits, derive_limits
 from lowwater.core.models.model import TOKENS_PER_PRICE, Model, Prices, Uncached
@@ -26,7 +26,7 @@ class Ratios(Struct, frozen=True, kw_only=True):
     output: float
 
 
-class Compaction(Struct, frozen=True, kw_only=True):
+class PlannedCompaction(Struct, frozen=True, kw_only=True):
     """A compaction in tokens: what stands before it, what it replaces, what stays behind, what it writes."""
 
     before: int
@@ -67,18 +67,18 @@ def ratios_of(prices: Prices, *, long: bool = False) -> Ratios:
     )
 
 
-def own_summary(at: Ratios, what: Compaction, *, how: Literal["riding", "cold"]) -> float:
+def own_summary(at: Ratios, what: PlannedCompaction, *, how: Literal["riding", "cold"]) -> float:
     """Return what the summary costs if the same model writes it after the same request, warm or not."""
     carried = at.read if how == "riding" else 1.0
     return carried * what.prompt + what.instruction + at.output * what.summary
 
 
-def other_summary(what: Compaction, *, input: float, output: float) -> float:
+def other_summary(what: PlannedCompaction, *, input: float, output: float) -> float:
     """Return what the summary costs from another model, at its prices as multiples of this model's input price."""
     return input * (what.replaced + what.instruction) + output * what.summary
 
 
-def break_even(at: Ratios, what: Compaction, summary_cost: float = 0.0) -> float:
+def break_even(at: Ratios, what: PlannedCompaction, summary_cost: float = 0.0) -> float:
     """Return the calls after which a compaction of a warm prompt has paid for itself; infinite if it removes nothing."""
     saved = at.read * what.removes
     paid = (at.write - at.read) * (what.summary + what.kept) + summary_cost
@@ -87,7 +87,7 @@ def break_even(at: Ratios, what: Compaction, summary_cost: float = 0.0) -> float
 
 def break_even_prune(at: Ratios, *, removes: int, survives: int) -> float:
     """Return the calls after which a prune has paid for itself, with `survives` tokens left behind its first edit."""
-    return break_even(at, Compaction(before=0, replaced=removes, kept=survives))
+    return break_even(at, PlannedCompaction(before=0, replaced=removes, kept=survives))
 
 
 def simple_payback(*, cached: int, saved: int, input_price: float, read_price: float) -> SimplePayback:
@@ -130,9 +130,9 @@ class Shape(Struct, frozen=True, kw_only=True):
         """The prompt a compaction leaves."""
         return self.preamble + self.summary + self.tail
 
-    def compaction(self, replaced: int) -> Compaction:
+    def compaction(self, replaced: int) -> PlannedCompaction:
         """Return the compaction that replaces so much, the summary before it included."""
-        return Compaction(
+        return PlannedCompaction(
             before=self.preamble,
             replaced=replaced,
             kept=self.tail,
@@ -174,7 +174,7 @@ def other_way(at: Ratios, shape: Shape, replaced: int, *, input: float, output: 
     return _way(at, shape, replaced, by="other", cost=cost, least=least, carried=input)
 
 
-def _both(shape: Shape, replaced: int) -> tuple[Compaction, Compaction]:
+def _both(shape: Shape, replaced: int) -> tuple[PlannedCompaction, PlannedCompaction]:
     """Return the full compaction, and the one that replaces nothing but the summary before it."""
     return shape.compaction(replaced), shape.compaction(shape.summary)
 
@@ -302,7 +302,7 @@ def tuning_of(
     `other` may write the summaries too; with `prefer_other` the trigger is for it where that is cheaper than riding.
     """
     shape = Shape(growth=growth, preamble=preamble, tail=tail, summary=summary)
-    known, currency = with_prices(_billed(model, at))
+    known, currency = with_fallback_prices(_billed(model, at))
     prices = known.prices
     assert prices is not None, "unknown prices have a stand-in here"
     ratios, limits = ratios_of(prices), limits_of(known, growth=growth, ceiling=ceiling)

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from lowwater.core.api_calls import Request
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Compacted,
     Edit,
     Entry,
     Opened,
     PreambleChanged,
-    Stand,
-    Summarized,
+    SummarizedSpan,
+    ViewItem,
 )
 from lowwater.core.events import Compaction, Event, Rejected, Skip, TurnRecord
 from lowwater.core.formats.codec import (
@@ -411,13 +411,13 @@ def _is_same(new: Entry, old: Entry) -> bool:
     return write_json(new) == write_json(old)
 
 
-def _stand(stand: Stand) -> Stand:
+def _stand(stand: ViewItem) -> ViewItem:
     match stand:
-        case Summarized():
+        case SummarizedSpan():
             text = conceal(stand.text)
             # A signed block cannot be changed: where it tells a secret, only its words go on.
             return replace(stand, text=text, block=stand.block if text == stand.text else b"")
-        case Altered():
+        case AlteredMessage():
             return replace(stand, edits=tuple(map(_edit, stand.edits)))
         case _:
             return stand

@@ -8,7 +8,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from lowwater.core.mechanisms.digest import digest
-from lowwater.core.mechanisms.editing import Making, offer
+from lowwater.core.mechanisms.editing import EditContext, offer
 from lowwater.core.mechanisms.elide import replace_results
 from lowwater.core.mechanisms.placeholder import repeats
 from lowwater.core.mechanisms.results import Result
@@ -218,7 +218,7 @@ _LINE = 35
 
 
 def propose(
-    items: Sequence[Item], zones: Zones, results: Sequence[Result], making: Making
+    items: Sequence[Item], zones: Zones, results: Sequence[Result], making: EditContext
 ) -> Proposal | None:
     """Offer those of `results`, all that are not protected, that lie in the middle and that a later one makes dispensable."""
     middle = zones.middle
@@ -241,7 +241,7 @@ def propose(
     return offer(NAME, items, targets, left=left)
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
     """Return the items with the proposal's results replaced by the name of the message that has them.
 
     What a later change made stale stands nowhere else, and leaves a digest.
@@ -252,7 +252,7 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
     )
 
 
-def _pointer(result: Result, target: Target, making: Making) -> str:
+def _pointer(result: Result, target: Target, making: EditContext) -> str:
     line = repeats(
         result.text,
         number=result.number,
@@ -269,7 +269,7 @@ def _pointer(result: Result, target: Target, making: Making) -> str:
     return f"{line}\n{names}" if names else line
 
 
-def _digest_tokens(target: Target, making: Making) -> int:
+def _digest_tokens(target: Target, making: EditContext) -> int:
     if target.how != CHANGED or making.preset.plain_placeholders:
         return 0
     return int(target.tokens * making.digest_ratio)

@@ -13,7 +13,7 @@ from lowwater.core.view import Edited, Item, Summary
 from lowwater.protocols import Tokenizer
 
 
-class Making(Struct, frozen=True, kw_only=True):
+class EditContext(Struct, frozen=True, kw_only=True):
     """How placeholders and summaries are made and measured."""
 
     size: Callable[[Message], int]

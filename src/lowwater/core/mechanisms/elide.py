@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lowwater.core.mechanisms.editing import Making, edit_if_smaller, offer
+from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, offer
 from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder
 from lowwater.core.mechanisms.results import Result, calls_in, results_in, text_of
 from lowwater.core.proposals import Proposal, Target
@@ -14,14 +14,14 @@ _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
 
 
-def propose(items: Sequence[Item], results: Iterable[Result], making: Making) -> Proposal | None:
+def propose(items: Sequence[Item], results: Iterable[Result], making: EditContext) -> Proposal | None:
     """Offer those of `results` that are longer than the limit."""
     long = [result for result in results if len(result.text) > making.preset.elide_limit_chars]
     targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in long]
     return offer(NAME, items, targets, left=sum(_expected_size(result, making) for result in long))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
     """Return the items with the proposal's results replaced, each only where its placeholder is smaller."""
     plain = making.preset.plain_placeholders or making.digest_ratio <= 0
     known = frozenset[str]() if plain else _names_in_talk(items)
@@ -31,7 +31,7 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
 
 
 def replace_results(
-    items: Sequence[Item], proposal: Proposal, making: Making, text_for: Callable[[Result], str]
+    items: Sequence[Item], proposal: Proposal, making: EditContext, text_for: Callable[[Result], str]
 ) -> list[Item]:
     """Return the items with each target's text replaced by `text_for` it; an empty text leaves it as it is."""
     wanted = {(target.item, target.path) for target in proposal.targets}
@@ -44,7 +44,7 @@ def replace_results(
     return replaced
 
 
-def _expected_size(result: Result, making: Making) -> int:
+def _expected_size(result: Result, making: EditContext) -> int:
     """Return about how many tokens the placeholder of a result will be."""
     if making.preset.plain_placeholders or making.digest_ratio <= 0:
         return min(result.tokens, _LINE)
@@ -56,7 +56,7 @@ def _names_in_talk(items: Sequence[Item]) -> frozenset[str]:
     return frozenset(name for item in items for name in NAMES.findall(item.message.text))
 
 
-def _placeholder(result: Result, making: Making, known: frozenset[str], *, plain: bool) -> str:
+def _placeholder(result: Result, making: EditContext, known: frozenset[str], *, plain: bool) -> str:
     """Return the placeholder of what the result said as it came, sized by what is shown of it now."""
     whole = text_of(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))

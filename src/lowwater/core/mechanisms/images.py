@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import Making, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, newest_user, offer
 from lowwater.core.mechanisms.placeholder import way_back
 from lowwater.core.mechanisms.results import Place, is_picture, share_of, weight_of
 from lowwater.core.mechanisms.zones import Zones
@@ -44,7 +44,7 @@ def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
     return found
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
     """Return the items with the proposal's pictures replaced, each only where the line is smaller."""
     kept = list(items)
     for target in proposal.targets:
@@ -74,7 +74,7 @@ def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
             yield path, part
 
 
-def _line(part: Image | Document, number: int, making: Making) -> str:
+def _line(part: Image | Document, number: int, making: EditContext) -> str:
     size = f"{len(part.data) * 3 // 4:,} bytes" if part.source == "base64" else part.data[:80]
     what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
     back = way_back(number, None, offers_recall=making.offers_recall)

@@ -9,7 +9,7 @@ stays in the ledger.
 from collections.abc import Sequence
 
 from lowwater.core.groups import Span
-from lowwater.core.mechanisms.editing import Making
+from lowwater.core.mechanisms.editing import EditContext
 from lowwater.core.mechanisms.spans import around, offer_span, replace_span
 from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import Message, block_in, message_with, newest_block, read_block, said_in
@@ -34,7 +34,7 @@ def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Propos
     return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
 
 
-def put_block(items: Sequence[Item], span: Span, block: bytes, making: Making) -> list[Item]:
+def put_block(items: Sequence[Item], span: Span, block: bytes, making: EditContext) -> list[Item]:
     """Return the items with the provider's block in place of the span, which begins with the first item.
 
     Where no user message follows, the newest one stands right behind the block, as behind any other summary.
@@ -62,14 +62,14 @@ def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
     )
 
 
-def as_text(items: Sequence[Item], making: Making) -> list[Item]:
+def as_text(items: Sequence[Item], making: EditContext) -> list[Item]:
     """Return the items with what the block at their start says as plain text in its place: for a model that reads no block."""
     own = own_block(items)
     assert own is not None
     return replace_span(items, Span(start=0, stop=1), said_in(own.message), making, depth=own.depth)
 
 
-def absorb(items: Sequence[Item], making: Making) -> list[Item] | None:
+def absorb(items: Sequence[Item], making: EditContext) -> list[Item] | None:
     """Return the items with one summary in place of what the newest block stands for; None if that is no gain.
 
     The summary is for the ledger and for people: the provider leaves out what stands before its block. The newest user

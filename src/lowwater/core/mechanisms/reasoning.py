@@ -7,7 +7,7 @@ others all of it. Thinking that a model binds to its prefix cannot stay behind a
 from collections.abc import Iterable, Sequence
 
 from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import Making, edit, edit_if_smaller, offer, turn_start
+from lowwater.core.mechanisms.editing import EditContext, edit, edit_if_smaller, offer, turn_start
 from lowwater.core.mechanisms.results import weight
 from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import AnyPart, Message, Text, Thinking
@@ -37,7 +37,7 @@ def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
     return offer(NAME, items, _thinking(items, old))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
     """Return the items without the proposal's thinking, each only where that makes it smaller."""
     kept = list(items)
     for at, edits in _drops(proposal.targets).items():
@@ -45,7 +45,7 @@ def apply(items: Sequence[Item], proposal: Proposal, making: Making) -> list[Ite
     return kept
 
 
-def strip_behind(items: Sequence[Item], first_changed: int, making: Making) -> list[Item]:
+def strip_behind(items: Sequence[Item], first_changed: int, making: EditContext) -> list[Item]:
     """Return the items without any thinking behind `first_changed`, for models that bind thinking to the prefix."""
     kept = list(items)
     for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():

@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr, replace
 from lowwater.core.decisions import counted
 from lowwater.core.limits import Limits
 from lowwater.core.mechanisms import condense, dedupe, elide, images, reasoning, summarize, truncate
-from lowwater.core.mechanisms.editing import Making, offer
+from lowwater.core.mechanisms.editing import EditContext, offer
 from lowwater.core.mechanisms.results import Place, Result, calls_in, results_in
 from lowwater.core.mechanisms.reuse import protected
 from lowwater.core.mechanisms.zones import Zones, find_zones, newest_group, smallest_head, smallest_tail
@@ -17,8 +17,8 @@ from lowwater.core.proposals import Proposal
 from lowwater.core.view import Edited, Item, Summary
 from lowwater.settings import Settings
 
-Propose = Callable[[Sequence[Item], Zones, Making], Proposal | None]
-Apply = Callable[[Sequence[Item], Proposal, Making], Sequence[Item]]
+Propose = Callable[[Sequence[Item], Zones, EditContext], Proposal | None]
+Apply = Callable[[Sequence[Item], Proposal, EditContext], Sequence[Item]]
 
 
 class Mechanism(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Mechanism(Struct, frozen=True, kw_only=True):
 
 
 def offers_of(
-    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, making: Making
+    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, making: EditContext
 ) -> list[Proposal]:
     """Ask each what it could replace in the middle; what one offers is not offered by the next."""
     offers: list[Proposal] = []
@@ -78,7 +78,9 @@ def without(
     return offer(proposal.mechanism, items, left, left=stays)
 
 
-def applied(mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, making: Making) -> list[Item]:
+def applied(
+    mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, making: EditContext
+) -> list[Item]:
     """Return what a mechanism makes of a view: of the items it was to edit, those it edited as one may; all others as they were.
 
     An edited item stands for the same message, is smaller, and has the same calls and results.
@@ -93,7 +95,7 @@ def applied(mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, mak
     ]
 
 
-def _is_lawful(old: Item, new: Item, making: Making) -> bool:
+def _is_lawful(old: Item, new: Item, making: EditContext) -> bool:
     if isinstance(old, Summary) or not isinstance(new, Edited):
         return False
     original = old.original if isinstance(old, Edited) else old.message
@@ -132,11 +134,11 @@ class Offers(Struct, frozen=True, kw_only=True):
     """Raw tokens between head and tail, as counted."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ProposalRequest(Struct, frozen=True, kw_only=True):
     """What the mechanisms are asked about; limits are in the model's tokens, `scale` times the counted ones."""
 
     items: Sequence[Item]
-    making: Making
+    making: EditContext
     limits: Limits
     settings: Settings
     scale: float = 1.0
@@ -155,7 +157,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return counted(tokens, self.scale)
 
 
-def survey(asked: Asked) -> Offers:
+def survey(asked: ProposalRequest) -> Offers:
     """Find the zones and ask no mechanism yet: most turns are decided without."""
     about = (asked.items, asked.limits, asked.settings, asked.scale, asked.system_in_preamble)
     if asked.memo is None or any(was is not now for was, now in zip(asked.memo[0], about, strict=True)):
@@ -164,7 +166,7 @@ def survey(asked: Asked) -> Offers:
     return asked.memo[1]
 
 
-def _survey(asked: Asked) -> Offers:
+def _survey(asked: ProposalRequest) -> Offers:
     compression = asked.settings.compression
     zones = find_zones(
         asked.items,
@@ -177,7 +179,7 @@ def _survey(asked: Asked) -> Offers:
     return Offers(zones=zones, proposals=(), outside_tail=raw)
 
 
-def propose(asked: Asked) -> Offers:
+def propose(asked: ProposalRequest) -> Offers:
     """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
     surveyed = survey(asked)
     asked = replace(asked, items=tuple(asked.items))
@@ -194,7 +196,7 @@ def wall_limit(limits: Limits, scale: float) -> int:
     return max(500, counted(limits.most + 1, scale) // 8)
 
 
-def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
+def _edits(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
     items, making = asked.items, asked.making
     results = results_in(items, range(len(items)), calls_in(items))
     spared = {tool for tool in {result.tool for result in results} if making.preset.protects(tool)}
@@ -224,7 +226,7 @@ def _edits(asked: Asked, zones: Zones) -> list[Proposal | None]:
     ]
 
 
-def _shorter(asked: Asked, results: Sequence[Result]) -> Proposal | None:
+def _shorter(asked: ProposalRequest, results: Sequence[Result]) -> Proposal | None:
     """Offer what is only allowed when nothing else fits: outputs shortened, in head and tail too, but for the newest exchange.
 
     Results that are never pruned are offered only when no other is left to shorten.
@@ -233,7 +235,7 @@ def _shorter(asked: Asked, results: Sequence[Result]) -> Proposal | None:
     return truncate.propose_for(asked.items, results, asked.making, limit=limit)
 
 
-def _summaries(asked: Asked, zones: Zones) -> list[Proposal | None]:
+def _summaries(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
     items, leaf = asked.items, asked.settings.leaf
     target = asked.counted(leaf.leaf_target_tokens)
     return [
@@ -244,14 +246,14 @@ def _summaries(asked: Asked, zones: Zones) -> list[Proposal | None]:
     ]
 
 
-def _smallest(asked: Asked, zones: Zones) -> Zones:
+def _smallest(asked: ProposalRequest, zones: Zones) -> Zones:
     """Return the zones where fitting comes before keeping: the newest exchange is tail, and a large head is only what was said first."""
     zones = smallest_tail(asked.items, zones)
     head = sum(item.tokens for item in asked.items[: zones.head])
     return smallest_head(asked.items, zones) if head > 2 * wall_limit(asked.limits, asked.scale) else zones
 
 
-def _summary(asked: Asked, zones: Zones, name: str) -> Proposal | None:
+def _summary(asked: ProposalRequest, zones: Zones, name: str) -> Proposal | None:
     compression = asked.settings.compression
     return summarize.propose(
         asked.items,
@@ -267,7 +269,7 @@ _SHARES = (1.0, 0.85, 0.7, 0.5)
 """Of the tokens between head and tail; the first is all of them."""
 
 
-def summaries(asked: Asked) -> list[Proposal]:
+def summaries(asked: ProposalRequest) -> list[Proposal]:
     """Return summaries of the middle up to several legal cuts, the longest first."""
     items = tuple(asked.items)
     zones = survey(asked).zones

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lowwater.core.entries import Edit, Numbers
 from lowwater.core.groups import Span
 from lowwater.core.ledger import Numbered
-from lowwater.core.mechanisms.editing import Making, edit, framed_parts, is_said, newest_user, says_own
+from lowwater.core.mechanisms.editing import EditContext, edit, framed_parts, is_said, newest_user, says_own
 from lowwater.core.mechanisms.results import share_of_tokens
 from lowwater.core.messages import Message, Role, Text, ToolResult, said_in
 from lowwater.core.proposals import Proposal
@@ -85,7 +85,7 @@ class Around(Struct, frozen=True, kw_only=True):
     """Whether the newest user message is the first behind it because no other would follow."""
 
 
-def around(items: Sequence[Item], span: Span, making: Making) -> Around:
+def around(items: Sequence[Item], span: Span, making: EditContext) -> Around:
     """Return what follows a span that is replaced, and what its replacement stands for."""
     repeated = _repeated(items, span)
     behind = list(items[span.stop :])
@@ -104,7 +104,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
 
 
 def repeat_newest_user(
-    items: Sequence[Item], originals: Sequence[Numbered], making: Making
+    items: Sequence[Item], originals: Sequence[Numbered], making: EditContext
 ) -> Repeated | None:
     """Return the items with the newest user message right behind the summary that stands for it; None if it is there.
 
@@ -166,7 +166,7 @@ def _newest(
 
 
 def replace_span(
-    items: Sequence[Item], span: Span, text: str, making: Making, *, depth: int = 1
+    items: Sequence[Item], span: Span, text: str, making: EditContext, *, depth: int = 1
 ) -> list[Item]:
     """Return the items with one summary in place of the span.
 
@@ -200,7 +200,7 @@ def replace_span(
     return [*ahead, summary, *behind]
 
 
-def _index(replaced: Sequence[Item], saved: int, making: Making) -> str:
+def _index(replaced: Sequence[Item], saved: int, making: EditContext) -> str:
     """Return the index of the results among what is replaced, no longer than a share of the tokens that this saves.
 
     What earlier indexes among it took is no saving, and may be taken again.
@@ -224,7 +224,7 @@ def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
     return None if newest is None or newest >= span.stop else _in_person(items[newest])
 
 
-def _alone(item: Original | Edited, making: Making) -> Original | Edited:
+def _alone(item: Original | Edited, making: EditContext) -> Original | Edited:
     """Return a user's message as it came, without the tool results that stay with their calls in the summary.
 
     Nor with an earlier summary that a client handed back as a part of it: the new one has it in its place.

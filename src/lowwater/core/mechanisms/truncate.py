@@ -14,7 +14,7 @@ from lowwater.core.entries import Edit
 from lowwater.core.groups import legal_cuts
 from lowwater.core.mechanisms import images
 from lowwater.core.mechanisms.digest import digest
-from lowwater.core.mechanisms.editing import Making, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, newest_user, offer
 from lowwater.core.mechanisms.elide import replace_results
 from lowwater.core.mechanisms.placeholder import placeholder, way_back
 from lowwater.core.mechanisms.results import Result, calls_in, results_in, text_of
@@ -48,7 +48,9 @@ _FRAME = 60
 _LONGEST_ERROR = 300
 
 
-def propose(items: Sequence[Item], indexes: Iterable[int], making: Making, *, limit: int) -> Proposal | None:
+def propose(
+    items: Sequence[Item], indexes: Iterable[int], making: EditContext, *, limit: int
+) -> Proposal | None:
     """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
     results = results_in(items, indexes, calls_in(items))
     usual = [result for result in results if not making.preset.protects(result.tool)]
@@ -56,7 +58,7 @@ def propose(items: Sequence[Item], indexes: Iterable[int], making: Making, *, li
 
 
 def propose_for(
-    items: Sequence[Item], results: Iterable[Result], making: Making, *, limit: int
+    items: Sequence[Item], results: Iterable[Result], making: EditContext, *, limit: int
 ) -> Proposal | None:
     """Offer those of `results` that are larger than `limit` tokens."""
     limit = max(limit, LEAST)
@@ -68,12 +70,12 @@ def propose_for(
     return offer(NAME, items, targets, left=limit * len(targets))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: Making, *, limit: int) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, making: EditContext, *, limit: int) -> list[Item]:
     """Return the items with the proposal's results cut to at most `limit` tokens each."""
     return replace_results(items, proposal, making, lambda result: shortened(result, making, limit))
 
 
-def shortened(result: Result, making: Making, limit: int) -> str:
+def shortened(result: Result, making: EditContext, limit: int) -> str:
     """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
 
     Errors and digest are those of the part that was cut, and the handle leads to all of it.
@@ -102,7 +104,7 @@ def shortened(result: Result, making: Making, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _cut(result: Result, between: str, text: str, making: Making) -> str:
+def _cut(result: Result, between: str, text: str, making: EditContext) -> str:
     back = way_back(result.number, result.call, offers_recall=making.offers_recall)
     lines = between.count("\n")
     return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
@@ -141,7 +143,7 @@ def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
 # The squeeze: at the wall and at a ceiling, whatever is left is shortened until it fits.
 
 
-def propose_squeeze(items: Sequence[Item], making: Making) -> Proposal | None:
+def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | None:
     """Offer everything that a squeeze may shorten: all that is not a system prompt or the users' words."""
     targets: list[Target] = []
     left = 0
@@ -158,7 +160,7 @@ def propose_squeeze(items: Sequence[Item], making: Making) -> Proposal | None:
 
 
 def squeeze(
-    items: Sequence[Item], making: Making, *, tokens: int, among: Iterable[int] | None = None
+    items: Sequence[Item], making: EditContext, *, tokens: int, among: Iterable[int] | None = None
 ) -> list[Item]:
     """Return the items shortened until they take at most `tokens`, or as little as they can.
 
@@ -197,7 +199,7 @@ def squeeze(
     return squeezed
 
 
-def without_pictures(items: Sequence[Item], making: Making) -> list[Item]:
+def without_pictures(items: Sequence[Item], making: EditContext) -> list[Item]:
     """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
     cuts = tuple(legal_cuts([item.message for item in items]))
     newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
@@ -228,7 +230,7 @@ def _level(sizes: Sequence[int], over: int, least: int) -> int:
 
 
 def _squeeze_results(
-    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Shorten results, and those of never-prune tools only as far as the others do not suffice."""
     found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
@@ -251,7 +253,7 @@ def _squeeze_results(
     return squeezed
 
 
-def _one_line(result: Result, making: Making) -> str:
+def _one_line(result: Result, making: EditContext) -> str:
     return placeholder(
         text_of(result.original),
         number=result.number,
@@ -263,7 +265,7 @@ def _one_line(result: Result, making: Making) -> str:
     )
 
 
-def _talk(items: Sequence[Item], indexes: Iterable[int], making: Making) -> list[_Piece]:
+def _talk(items: Sequence[Item], indexes: Iterable[int], making: EditContext) -> list[_Piece]:
     """Return the texts and calls of what the assistant said, but for summaries."""
     found: list[_Piece] = []
     for at in indexes:
@@ -278,7 +280,7 @@ def _talk(items: Sequence[Item], indexes: Iterable[int], making: Making) -> list
 
 
 def _squeeze_talk(
-    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Cut the middle out of long answers, and out of long texts among the arguments of calls."""
     pieces, squeezed = _talk(items, indexes, making), list(items)
@@ -291,7 +293,7 @@ def _squeeze_talk(
     return squeezed
 
 
-def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: Making) -> Text | ToolCall:
+def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditContext) -> Text | ToolCall:
     if isinstance(part, Text):
         return replace(part, text=_without_middle(part.text, limit, number, making))
     try:
@@ -311,7 +313,7 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: Making) -
     return replace(part, arguments=msgspec.json.encode(cut).decode())
 
 
-def _without_middle(text: str, limit: int, number: int, making: Making) -> str:
+def _without_middle(text: str, limit: int, number: int, making: EditContext) -> str:
     """Return the start and the end of a text in about `limit` tokens, or the text where that is no gain."""
     room = max(0, limit - _CUT_LINE)
     head = _fitting(text, int(room * 0.6), making.tokenizer, from_end=False)
@@ -330,7 +332,7 @@ def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
 
 
 def _squeeze_pictures(
-    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
 ) -> list[Item]:
     del over, least  # A picture goes whole.
     found = offer(images.NAME, items, _pictures(items, indexes))
@@ -338,7 +340,7 @@ def _squeeze_pictures(
 
 
 def _squeeze_summaries(
-    items: Sequence[Item], indexes: Sequence[int], making: Making, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
     squeezed = list(items)
@@ -360,7 +362,7 @@ def _sections(text: str, *, of_constraints: bool) -> str:
     return "".join(found).strip()
 
 
-def _shorter_summary(summary: Summary, limit: int, making: Making) -> Summary:
+def _shorter_summary(summary: Summary, limit: int, making: EditContext) -> Summary:
     """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
 
     What the user demanded and forbade stays whole, and comes first.

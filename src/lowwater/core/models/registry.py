@@ -164,7 +164,7 @@ def _same(listed: Prices, known: Prices) -> bool:
     return (listed.input, listed.cache_read, listed.output) == (known.input, known.cache_read, known.output)
 
 
-def one_name(name: str, registry: Registry) -> str:
+def canonical_model_name(name: str, registry: Registry) -> str:
     """Return the name of the listed model that `name` means, or its own without who serves it, dates and revisions."""
     found = registry.match(name)
     if found.how in ("listed", "resold"):

@@ -5,7 +5,7 @@ from math import isfinite
 
 from msgspec import Struct
 
-from lowwater.core.decisions import Compact, Decision, Fact, Keep, Reason, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason
 from lowwater.core.groups import Span
 from lowwater.core.limits import Limits, share_of
 from lowwater.core.policies.reasons import because
@@ -21,33 +21,33 @@ INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
 """What reaches into the protected start and end; offered only where the prompt does not fit."""
 
 
-def useful(now: Situation, *mechanisms: str) -> tuple[Proposal, ...]:
+def useful(now: DecisionContext, *mechanisms: str) -> tuple[Proposal, ...]:
     """Return the offers of these mechanisms that would make the view smaller, in the order of the mechanisms."""
     return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
 
 
-def edits_of_others(now: Situation) -> tuple[Proposal, ...]:
+def edits_of_others(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return the useful offers of mechanisms that are not ours: they edit parts of the middle."""
     others = (offer.mechanism for offer in now.proposals if offer.span is None)
     return useful(now, *(name for name in dict.fromkeys(others) if name not in (*PRUNING, SQUEEZE)))
 
 
-def middle_edits(now: Situation) -> tuple[Proposal, ...]:
+def middle_edits(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return the useful offers that take no call of a model and leave head and tail alone."""
     return (*edits_of_others(now), *useful(now, *MIDDLE_EDITS))
 
 
-def pruning(now: Situation) -> tuple[Proposal, ...]:
+def pruning(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return the useful offers that take no call of a model."""
     return (*edits_of_others(now), *useful(now, *PRUNING))
 
 
-def summaries(now: Situation) -> tuple[Proposal, ...]:
+def summaries(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return the offers to replace the middle by text: as a whole, or else by chunks."""
     return useful(now, "summarize") or useful(now, "leaf", "condense")
 
 
-def expected_after(now: Situation, plan: Sequence[Proposal]) -> int:
+def expected_after(now: DecisionContext, plan: Sequence[Proposal]) -> int:
     """Return the size of the prompt that a plan should leave.
 
     What is edited inside a span that is replaced as well is counted once.
@@ -108,7 +108,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
     at: int
     enough: int
 
-    def facts(self, now: Situation) -> dict[str, Fact]:
+    def facts(self, now: DecisionContext) -> dict[str, Fact]:
         """Return what was compared to find that compaction is due."""
         return {"prompt": now.prompt, "limit": self.limit, "trigger": self.at}
 
@@ -117,7 +117,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
         return Compact(proposals=proposals, because=reason, enough=self.enough, below=self.at)
 
 
-def prune_first(now: Situation, trigger: Trigger) -> Decision:
+def prune_first(now: DecisionContext, trigger: Trigger) -> Decision:
     """Prune if that counts, and go on to a summary unless the pruned view is at or below `enough`."""
     prune = pruning(now)
     if not prune:
@@ -134,7 +134,7 @@ def prune_first(now: Situation, trigger: Trigger) -> Decision:
     return Keep(because=because("prune-alone-falls-short", **facts))
 
 
-def summary_only(now: Situation, trigger: Trigger) -> Decision:
+def summary_only(now: DecisionContext, trigger: Trigger) -> Decision:
     """Replace the middle by a summary, without pruning."""
     text = summaries(now)
     if not text:
@@ -143,7 +143,7 @@ def summary_only(now: Situation, trigger: Trigger) -> Decision:
     return trigger.compact(text, because("summary-due", **trigger.facts(now), expected=expected))
 
 
-def _discard_prune(now: Situation, trigger: Trigger, reclaims: int) -> Decision:
+def _discard_prune(now: DecisionContext, trigger: Trigger, reclaims: int) -> Decision:
     """Decide where a prune does not count: it is discarded whole, and a summary stands in for it."""
     text = summaries(now)
     facts = {**trigger.facts(now), "reclaims": reclaims, "minimum": now.limits.minimum_prune}
@@ -160,39 +160,39 @@ def should_compress(tokens: int | None, limits: Limits, *, known: int = 0) -> bo
     return (known if tokens is None else tokens) >= limits.threshold
 
 
-def below_threshold(now: Situation) -> Keep | None:
+def below_threshold(now: DecisionContext) -> Keep | None:
     """Keep what has not reached the threshold."""
     if should_compress(now.prompt, now.limits):
         return None
     return Keep(because=because("below-threshold", prompt=now.prompt, threshold=now.limits.threshold))
 
 
-def at_threshold(now: Situation, *, enough: int) -> Trigger:
+def at_threshold(now: DecisionContext, *, enough: int) -> Trigger:
     """Return the threshold as a trigger."""
     return Trigger(limit="threshold", at=now.limits.threshold, enough=enough)
 
 
-def threshold(now: Situation, _settings: Settings) -> Decision:
+def threshold(now: DecisionContext, _settings: Settings) -> Decision:
     """At the threshold, replace the middle by a summary; never prune."""
     return below_threshold(now) or summary_only(now, at_threshold(now, enough=now.limits.target))
 
 
-def prune_naive(now: Situation, _settings: Settings) -> Decision:
+def prune_naive(now: DecisionContext, _settings: Settings) -> Decision:
     """Prune at the threshold; summarise only if the pruned view would still be at it."""
     return below_threshold(now) or prune_first(now, at_threshold(now, enough=now.limits.threshold - 1))
 
 
-def runway(now: Situation, _settings: Settings) -> Decision:
+def runway(now: DecisionContext, _settings: Settings) -> Decision:
     """Prune at the threshold; summarise in the same event unless the pruned view is at or below the target."""
     return below_threshold(now) or prune_first(now, at_threshold(now, enough=now.limits.target))
 
 
-def hermes_classic(now: Situation, _settings: Settings) -> Decision:
+def hermes_classic(now: DecisionContext, _settings: Settings) -> Decision:
     """Prune whatever there is at the threshold, then summarise, however far the prune got."""
     return below_threshold(now) or _everything(now)
 
 
-def _everything(now: Situation) -> Decision:
+def _everything(now: DecisionContext) -> Decision:
     trigger = at_threshold(now, enough=0)
     prune = pruning(now)
     plan = (*prune, *summaries(now))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from string import Formatter
 
-from lowwater.core.decisions import Bargain, Compact, Decision, Fact, Market, Reason, scaled
+from lowwater.core.decisions import Candidates, Compact, Decision, Fact, PricedPlan, Reason, scaled
 from lowwater.core.events import Rejected
 from lowwater.core.policies.reasons import Code
 from lowwater.core.proposals import Proposal
@@ -22,7 +22,7 @@ _NAMES = {
 }
 
 
-def explain_market(market: Market) -> str:
+def explain_market(market: Candidates) -> str:
     """Return the plans that were on sale, each with what it costs, what its rent has come to, and when it is due."""
     lines = [
         _CACHE[market.warm].format(hit=f"{market.hit:,}")
@@ -33,7 +33,7 @@ def explain_market(market: Market) -> str:
     return "\n".join(lines)
 
 
-def _told(bargain: Bargain, market: Market) -> list[str]:
+def _told(bargain: PricedPlan, market: Candidates) -> list[str]:
     def amount(nano: int) -> str:
         return money(nano, market.currency)
 
@@ -53,7 +53,7 @@ def _told(bargain: Bargain, market: Market) -> list[str]:
     return lines
 
 
-def _named(bargain: Bargain) -> str:
+def _named(bargain: PricedPlan) -> str:
     replaced = [_NAMES.get(step.mechanism, step.mechanism) for step in bargain.plan if step.span is None]
     steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
     if any(step.mechanism == "native" for step in bargain.plan):
@@ -63,7 +63,7 @@ def _named(bargain: Bargain) -> str:
     return " and ".join(steps) or "nothing"
 
 
-def _due(bargain: Bargain, market: Market) -> str:
+def _due(bargain: PricedPlan, market: Candidates) -> str:
     left = bargain.calls_left
     if left == 0:
         return "due now"
@@ -197,7 +197,7 @@ def explain(
     decision: Decision,
     *,
     scale: float = 1.0,
-    market: Market | None = None,
+    market: Candidates | None = None,
     rejected: Sequence[Rejected] = (),
 ) -> str:
     """Return why a decision was taken and, if it is to compact, what is to be done, step by step.

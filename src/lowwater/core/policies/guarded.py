@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.core.decisions import Compact, Decision, Keep, Reason, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Keep, Reason
 from lowwater.core.limits import least_reaching, share_of
 from lowwater.core.policies.at_threshold import expected_after, useful
 from lowwater.core.policies.reasons import because
@@ -95,12 +95,12 @@ def _outcome(
     return "cache-aware" if reduction < least else "leaf-due"
 
 
-def guarded(now: Situation, settings: Settings) -> Decision:
+def guarded(now: DecisionContext, settings: Settings) -> Decision:
     """Sweep what no longer fits the budget's threshold; else take one leaf pass, if its guards let it."""
     return _full_sweep(now, settings.leaf) or _leaf_pass(now, settings.leaf)
 
 
-def _full_sweep(now: Situation, leaf: LeafSettings) -> Decision | None:
+def _full_sweep(now: DecisionContext, leaf: LeafSettings) -> Decision | None:
     """Above the budget's threshold, condense and take leaves until the view is back below the leaf ceiling.
 
     The gap between the two is what keeps a sweep from being due again at once.
@@ -126,7 +126,7 @@ def _full_sweep(now: Situation, leaf: LeafSettings) -> Decision | None:
     return Compact(proposals=plan, because=reason, enough=enough, below=trigger + 1)
 
 
-def _leaf_pass(now: Situation, leaf: LeafSettings) -> Decision:
+def _leaf_pass(now: DecisionContext, leaf: LeafSettings) -> Decision:
     """Summarise the oldest raw chunk, and merge summaries in the same event: the cache breaks only once."""
     verdict = guard_leaf(raw=now.outside_tail, assembled=now.prompt, budget=_budget(now), leaf=leaf)
     if not verdict.compacts:
@@ -138,5 +138,5 @@ def _leaf_pass(now: Situation, leaf: LeafSettings) -> Decision:
     return Compact(proposals=plan, because=verdict.because())
 
 
-def _budget(now: Situation) -> int | None:
+def _budget(now: DecisionContext) -> int | None:
     return now.limits.context if now.has_budget else None

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Past, Situation
+from lowwater.core.decisions import Compact, DecisionContext, Past
 from lowwater.core.policies.at_threshold import expected_after
 
 
-def after_compaction(now: Situation, decision: Compact, *, prompt: int | None) -> Past:
+def after_compaction(now: DecisionContext, decision: Compact, *, prompt: int | None) -> Past:
     """Return the past after a compaction that left `prompt` tokens; None if it was given up and changed nothing."""
     past = now.past
     left = now.prompt if prompt is None else prompt

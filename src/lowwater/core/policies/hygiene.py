@@ -1,6 +1,6 @@
 """The policy `hygiene`: the safety net for conversations that grew between turns."""
 
-from lowwater.core.decisions import Decision, Keep, Situation
+from lowwater.core.decisions import Decision, DecisionContext, Keep
 from lowwater.core.policies.at_threshold import Trigger, prune_first
 from lowwater.core.policies.reasons import because
 from lowwater.settings import Settings
@@ -8,25 +8,25 @@ from lowwater.settings import Settings
 LEAST_MESSAGES = 4
 
 
-def hygiene(now: Situation, _settings: Settings) -> Decision:
+def hygiene(now: DecisionContext, _settings: Settings) -> Decision:
     """Compact at 85 % of the context length, or at the wall if that is lower, from four messages on."""
     return _below_hygiene(now) or _too_few_messages(now) or prune_first(now, _at_hygiene(now))
 
 
-def safety_net(now: Situation, settings: Settings) -> Decision | None:
+def safety_net(now: DecisionContext, settings: Settings) -> Decision | None:
     """Decide as hygiene does where it has something to say, if the settings want it around every policy."""
     if not settings.compression.hygiene or _below_hygiene(now) or _too_few_messages(now):
         return None
     return prune_first(now, _at_hygiene(now))
 
 
-def _below_hygiene(now: Situation) -> Keep | None:
+def _below_hygiene(now: DecisionContext) -> Keep | None:
     if now.prompt >= now.limits.hygiene:
         return None
     return Keep(because=because("below-hygiene", prompt=now.prompt, hygiene=now.limits.hygiene))
 
 
-def _too_few_messages(now: Situation) -> Keep | None:
+def _too_few_messages(now: DecisionContext) -> Keep | None:
     if now.messages >= LEAST_MESSAGES:
         return None
     return Keep(
@@ -40,5 +40,5 @@ def _too_few_messages(now: Situation) -> Keep | None:
     )
 
 
-def _at_hygiene(now: Situation) -> Trigger:
+def _at_hygiene(now: DecisionContext) -> Trigger:
     return Trigger(limit="hygiene limit", at=now.limits.hygiene, enough=now.limits.target)

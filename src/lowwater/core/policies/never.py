@@ -1,10 +1,10 @@
 """The policy `never`: no compaction of its own accord; what must fit is made to fit all the same."""
 
-from lowwater.core.decisions import Decision, Keep, Situation
+from lowwater.core.decisions import Decision, DecisionContext, Keep
 from lowwater.core.policies.reasons import because
 from lowwater.settings import Settings
 
 
-def never(now: Situation, _settings: Settings) -> Decision:
+def never(now: DecisionContext, _settings: Settings) -> Decision:
     """Keep the view, whatever its size."""
     return Keep(because=because("policy-never", prompt=now.prompt, wall=now.limits.wall))

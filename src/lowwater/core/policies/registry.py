@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Decision, Situation
+from lowwater.core.decisions import Decision, DecisionContext
 from lowwater.core.limits import Limits, share_of
 from lowwater.core.policies.at_threshold import PRUNING, hermes_classic, prune_naive, runway, threshold
 from lowwater.core.policies.guarded import guarded
@@ -34,7 +34,7 @@ def preset_under(preset: Preset, chosen: ToolResultSettings) -> Preset:
     )
 
 
-Rule = Callable[[Situation, Settings], Decision]
+Rule = Callable[[DecisionContext, Settings], Decision]
 
 
 class ActionPoint(Struct, frozen=True, kw_only=True):

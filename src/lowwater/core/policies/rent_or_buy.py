@@ -6,14 +6,23 @@ on is worth less than it costs (`economics.outlook`), it is bought before the re
 that the session, as old as it is, cannot be expected to pay back.
 """
 
-from lowwater.core.decisions import Bargain, Compact, Decision, Fact, Keep, Market, Situation, best_of
+from lowwater.core.decisions import (
+    Candidates,
+    Compact,
+    Decision,
+    DecisionContext,
+    Fact,
+    Keep,
+    PricedPlan,
+    best_of,
+)
 from lowwater.core.policies.at_threshold import runway
 from lowwater.core.policies.reasons import because
 from lowwater.core.wording import money
 from lowwater.settings import Settings
 
 
-def rent_or_buy(now: Situation, settings: Settings) -> Decision:
+def rent_or_buy(now: DecisionContext, settings: Settings) -> Decision:
     """Buy the best plan that is due, or keep the view and say how far the rent has come."""
     market = now.market
     if market is None:
@@ -41,7 +50,7 @@ def rent_or_buy(now: Situation, settings: Settings) -> Decision:
     )
 
 
-def _buy(now: Situation, market: Market, best: Bargain) -> Compact:
+def _buy(now: DecisionContext, market: Candidates, best: PricedPlan) -> Compact:
     facts = _facts(now, market, best)
     if best.rent >= best.price > 0:
         return Compact(proposals=best.plan, because=because("rent-paid", **facts))
@@ -58,7 +67,7 @@ def _buy(now: Situation, market: Market, best: Bargain) -> Compact:
     return Compact(proposals=best.plan, because=reason)
 
 
-def _facts(now: Situation, market: Market, best: Bargain) -> dict[str, Fact]:
+def _facts(now: DecisionContext, market: Candidates, best: PricedPlan) -> dict[str, Fact]:
     return {
         "prompt": now.prompt,
         "removes": best.removes,

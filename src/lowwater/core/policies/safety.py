@@ -5,7 +5,7 @@ from math import ceil, isfinite
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Decision, Fact, Keep, Past, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Past
 from lowwater.core.limits import TURNS_BETWEEN
 from lowwater.core.policies.at_threshold import (
     INTO_TAIL,
@@ -58,7 +58,7 @@ def cool_down_left(past: Past, at: float) -> int:
     return COOL_DOWN.seconds_left(past.failures, since=past.failed_at, at=at)
 
 
-def cooling_down(now: Situation, wanted: Compact) -> Decision | None:
+def cooling_down(now: DecisionContext, wanted: Compact) -> Decision | None:
     """While it lasts, carry out only what takes no call of a model, if that reclaims enough to count."""
     left = cool_down_left(now.past, now.at)
     if not left or not any(offer.calls for offer in wanted.proposals):
@@ -80,7 +80,7 @@ def cooling_down(now: Situation, wanted: Compact) -> Decision | None:
 Plan = tuple[Proposal, ...]
 
 
-def at_the_wall(now: Situation) -> Decision | None:
+def at_the_wall(now: DecisionContext) -> Decision | None:
     """Force a compaction of what does not fit; guards, cool-down and earlier failures do not count."""
     if now.prompt <= replace(now.limits, ceiling=None).most:
         return None
@@ -90,7 +90,7 @@ def at_the_wall(now: Situation) -> Decision | None:
     return _into_tail(now, plan) if reaches_tail(now, plan) else _in_the_middle(now, plan)
 
 
-def fitting_plan(now: Situation) -> Plan:
+def fitting_plan(now: DecisionContext) -> Plan:
     """Return the mildest plan that should fit with several turns of growth to spare, or else just fit.
 
     If none should, it is the one that gets furthest. After a compaction that was in vain a whole runway is to be spared: else the
@@ -111,7 +111,7 @@ def fitting_plan(now: Situation) -> Plan:
     return (*next(fitting, mild), *useful(now, SQUEEZE))
 
 
-def reaches_tail(now: Situation, plan: Plan) -> bool:
+def reaches_tail(now: DecisionContext, plan: Plan) -> bool:
     """Return whether a plan takes from the protected start or end, if its steps do what they should."""
     steps = without_squeeze(plan)
     return not INTO_TAIL.isdisjoint(_mechanisms(steps)) or (
@@ -119,7 +119,7 @@ def reaches_tail(now: Situation, plan: Plan) -> bool:
     )
 
 
-def expected_with_squeeze(now: Situation, plan: Plan) -> int:
+def expected_with_squeeze(now: DecisionContext, plan: Plan) -> int:
     """Return the size that a plan should leave; a squeeze goes no further than it has to."""
     left = expected_after(now, without_squeeze(plan))
     return left if left <= now.limits.roomy else max(min(left, now.limits.roomy), expected_after(now, plan))
@@ -130,12 +130,12 @@ def without_squeeze(plan: Plan) -> Plan:
     return tuple(offer for offer in plan if offer.mechanism != SQUEEZE)
 
 
-def _anything(now: Situation) -> Plan:
+def _anything(now: DecisionContext) -> Plan:
     others = (offer for offer in now.proposals if offer.mechanism != SQUEEZE)
     return tuple(offer for offer in others if now.scaled(offer.removes) > 0)[:1]
 
 
-def _plans(now: Situation) -> list[Plan]:
+def _plans(now: DecisionContext) -> list[Plan]:
     """Return the plans from mild to harsh: middle only, outputs in head and tail shortened, most of the tail summarised.
 
     While the summarizer cools down, edits that fit without it come before all of them.
@@ -147,7 +147,7 @@ def _plans(now: Situation) -> list[Plan]:
     return [edits, *plans] if cooling else plans
 
 
-def _middle_failed(now: Situation) -> bool:
+def _middle_failed(now: DecisionContext) -> bool:
     """Whether the last compaction ended above what fits, so that the same again would not help."""
     return now.past.fruitless > 0 and now.past.floor > now.limits.most
 
@@ -156,7 +156,7 @@ def _mechanisms(plan: Plan) -> set[str]:
     return {offer.mechanism for offer in plan}
 
 
-def _in_the_middle(now: Situation, plan: Plan) -> Compact:
+def _in_the_middle(now: DecisionContext, plan: Plan) -> Compact:
     expected, limits = expected_with_squeeze(now, plan), now.limits
     reason = because("wall", prompt=now.prompt, wall=limits.wall, expected=expected)
     return Compact(
@@ -164,7 +164,7 @@ def _in_the_middle(now: Situation, plan: Plan) -> Compact:
     )
 
 
-def _into_tail(now: Situation, plan: Plan) -> Compact:
+def _into_tail(now: DecisionContext, plan: Plan) -> Compact:
     """Take from head and tail no more than it takes to fit with a runway to spare."""
     limits = now.limits
     enough = min(max(limits.target, limits.wall - limits.runway), limits.roomy)
@@ -179,7 +179,7 @@ def _into_tail(now: Situation, plan: Plan) -> Compact:
     return Compact(proposals=plan, because=reason, enough=enough, below=limits.threshold, fit=limits.roomy)
 
 
-def by_hand(now: Situation, policy: Policy) -> Decision | None:
+def by_hand(now: DecisionContext, policy: Policy) -> Decision | None:
     """Carry out all that the policy's mechanisms offer, below the threshold too; without them, whatever is offered."""
     if not now.forced:
         return None
@@ -190,13 +190,13 @@ def by_hand(now: Situation, policy: Policy) -> Decision | None:
     return Compact(proposals=plan, because=reason, below=now.limits.threshold, fit=now.limits.roomy)
 
 
-def _plan(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
+def _plan(now: DecisionContext, policy: Policy) -> tuple[Proposal, ...]:
     if now.prompt > now.limits.most and (fitting := fitting_plan(now)):
         return fitting
     return _own(now, policy) or (*pruning(now), *summaries(now)) or now.proposals[:1]
 
 
-def _own(now: Situation, policy: Policy) -> tuple[Proposal, ...]:
+def _own(now: DecisionContext, policy: Policy) -> tuple[Proposal, ...]:
     """Return what the policy's mechanisms offer, and with one that prunes whatever else does."""
     own, prunes = useful(now, *policy.mechanisms), not set(PRUNING).isdisjoint(policy.mechanisms)
     return (*(offer for offer in edits_of_others(now) if offer not in own), *own) if prunes else own
@@ -206,7 +206,7 @@ _BYTES_PER_TOKEN = 12
 """What removing a token of text frees at most: if that is not enough, text is not removed for nothing."""
 
 
-def over_byte_limit(now: Situation) -> Decision | None:
+def over_byte_limit(now: DecisionContext) -> Decision | None:
     """Force a compaction of what the provider would refuse for its size, whatever its tokens."""
     limit = now.limits.max_bytes
     if limit is None or not now.is_too_large:
@@ -224,7 +224,7 @@ _TRIES = 2
 """Compactions in a row that may end above the ceiling before it is left alone for some turns: the first may fall short of its plan."""
 
 
-def above_ceiling(now: Situation, settings: Settings) -> Decision | None:
+def above_ceiling(now: DecisionContext, settings: Settings) -> Decision | None:
     """Compact what is larger than the user wants the model to see, into head and tail if the middle does not do.
 
     Where even that does not help, it is tried again after some turns, and every decision in between says so.
@@ -243,12 +243,12 @@ def above_ceiling(now: Situation, settings: Settings) -> Decision | None:
     )
 
 
-def _in_vain(now: Situation, ceiling: int) -> bool:
+def _in_vain(now: DecisionContext, ceiling: int) -> bool:
     past = now.past
     return past.fruitless >= _TRIES and past.floor > ceiling and past.turns_since < TURNS_BETWEEN
 
 
-def _ceiling_in_the_middle(now: Situation, ceiling: int) -> Compact | None:
+def _ceiling_in_the_middle(now: DecisionContext, ceiling: int) -> Compact | None:
     """Prune, and summarise if that is not enough; None if that would leave no room for some turns of growth."""
     limits = now.limits
     usual = tuple(offer for offer in now.proposals if offer.mechanism not in INTO_TAIL)
@@ -260,7 +260,7 @@ def _ceiling_in_the_middle(now: Situation, ceiling: int) -> Compact | None:
     return replace(wanted, proposals=(*wanted.proposals, *useful(now, SQUEEZE)), fit=limits.roomy)
 
 
-def _ceiling_into_tail(now: Situation, ceiling: int) -> Compact:
+def _ceiling_into_tail(now: DecisionContext, ceiling: int) -> Compact:
     plan, trigger = fitting_plan(now), _trigger(now, ceiling)
     reason = because(
         "ceiling-into-tail",
@@ -273,17 +273,17 @@ def _ceiling_into_tail(now: Situation, ceiling: int) -> Compact:
     return replace(trigger.compact(plan, reason), fit=now.limits.roomy)
 
 
-def _trigger(now: Situation, ceiling: int) -> Trigger:
+def _trigger(now: DecisionContext, ceiling: int) -> Trigger:
     limits = now.limits
     enough = min(limits.target, max(0, ceiling - limits.runway), limits.roomy)
     return Trigger(limit="ceiling max_view_tokens", at=ceiling + 1, enough=enough)
 
 
-def _out_of_reach(now: Situation, ceiling: int) -> Keep:
+def _out_of_reach(now: DecisionContext, ceiling: int) -> Keep:
     return Keep(because=because("ceiling-out-of-reach", prompt=now.prompt, ceiling=ceiling))
 
 
-def over_cliff(now: Situation) -> Compact | None:
+def over_cliff(now: DecisionContext) -> Compact | None:
     """Compact what is billed at higher prices, by the mildest plan that brings it below; None if none does."""
     cliff = now.limits.cliff
     if cliff is None or now.prompt < cliff:
@@ -301,7 +301,7 @@ def over_cliff(now: Situation) -> Compact | None:
 RETRY = Pause(first=600.0, longest=3_600.0)
 
 
-def irreducible(now: Situation, wanted: Compact) -> Keep | None:
+def irreducible(now: DecisionContext, wanted: Compact) -> Keep | None:
     """Wait until the prompt has grown by a runway, there is enough that is new to remove, or time has passed.
 
     None of the three can be put off by what happens in between, so a compaction that is due comes in the end.
@@ -330,7 +330,7 @@ def irreducible(now: Situation, wanted: Compact) -> Keep | None:
     )
 
 
-def _fresh_tokens(now: Situation, wanted: Compact) -> int:
+def _fresh_tokens(now: DecisionContext, wanted: Compact) -> int:
     """Return how much more is to be removed than the last fruitless compaction was to remove and did not."""
     offered = now.prompt - expected_after(now, wanted.proposals)
     return max(0, offered - now.past.undelivered)
@@ -353,7 +353,7 @@ _BEFORE_OFFERS: frozenset[Code] = frozenset(
 )
 
 
-def is_settled(decision: Decision, now: Situation) -> bool:
+def final_without_proposals(decision: Decision, now: DecisionContext) -> bool:
     """Return whether a decision taken without any offers stands whatever is offered.
 
     Above a cliff or the provider's byte limit none does.
@@ -364,7 +364,7 @@ def is_settled(decision: Decision, now: Situation) -> bool:
     return isinstance(decision, Keep) and decision.because.code in _BEFORE_OFFERS
 
 
-def decide(now: Situation, settings: Settings, *, policy: Policy | str | None = None) -> Decision:
+def decide(now: DecisionContext, settings: Settings, *, policy: Policy | str | None = None) -> Decision:
     """Return what to do before the next call, under the policy of the settings unless another is given or named.
 
     Switched off is off, even by hand and at the wall. By hand, at the wall and above a ceiling nothing holds a compaction back.
@@ -380,19 +380,19 @@ def decide(now: Situation, settings: Settings, *, policy: Policy | str | None = 
     )
 
 
-def _disabled(now: Situation, settings: Settings) -> Keep | None:
+def _disabled(now: DecisionContext, settings: Settings) -> Keep | None:
     if now.enabled and settings.compression.enabled:
         return None
     return Keep(because=because("disabled", prompt=now.prompt))
 
 
-def _wanted(now: Situation, settings: Settings, policy: Policy) -> Decision:
+def _wanted(now: DecisionContext, settings: Settings, policy: Policy) -> Decision:
     """Return what the numbers ask for: staying below a cliff, hygiene, or the policy's rule."""
     avoided = over_cliff(now) if policy.avoids_cliffs else None
     return avoided or safety_net(now, settings) or policy.decide(now, settings)
 
 
-def _unless_held_back(now: Situation, wanted: Decision) -> Decision:
+def _unless_held_back(now: DecisionContext, wanted: Decision) -> Decision:
     if isinstance(wanted, Keep):
         return wanted
     possible = cooling_down(now, wanted) or wanted

@@ -6,10 +6,10 @@ from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from lowwater.core.entries import Compacted, Numbers, Rewound, Summarized
+from lowwater.core.entries import Compacted, Numbers, Rewound, SummarizedSpan
 from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger, Numbered
-from lowwater.core.recall.recalled import Child, Expansion, Told, clipped, handle_of, read_handle
+from lowwater.core.recall.recalled import Child, Expansion, RecalledMessage, clipped, handle_of, read_handle
 from lowwater.core.recall.search import (
     calls_answered,
     counted,
@@ -18,7 +18,7 @@ from lowwater.core.recall.search import (
     inside,
     overlap,
     passages,
-    told,
+    recalled_messages,
     without,
 )
 from lowwater.core.summary.framing import unframe
@@ -102,24 +102,24 @@ def fill(
     return None
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class SummaryPlace(Struct, frozen=True, kw_only=True):
     """A summary, and the position of a compaction that shows it."""
 
-    summary: Summarized
+    summary: SummarizedSpan
     position: int
 
 
-def shown(ledger: Ledger) -> tuple[Standing, ...]:
+def shown(ledger: Ledger) -> tuple[SummaryPlace, ...]:
     """Return the summaries that the view shows now."""
     return next(_lineage(ledger, len(ledger.entries)), ())
 
 
-def find_summary(ledger: Ledger, numbers: Sequence[Numbers]) -> Standing | None:
+def find_summary(ledger: Ledger, numbers: Sequence[Numbers]) -> SummaryPlace | None:
     """Return the newest summary of exactly these messages, or else of messages with this first and last one.
 
     Summaries that a rewind has undone are not among those looked at.
     """
-    ends: Standing | None = None
+    ends: SummaryPlace | None = None
     for standings in _lineage(ledger, len(ledger.entries)):
         # Messages that no summary stands for here stood in person ever before.
         near = [one for one in standings if overlap(one.summary.sources, numbers)]
@@ -133,7 +133,7 @@ def find_summary(ledger: Ledger, numbers: Sequence[Numbers]) -> Standing | None:
     return ends
 
 
-def made_of(ledger: Ledger, standing: Standing) -> tuple[Standing, ...]:
+def made_of(ledger: Ledger, standing: SummaryPlace) -> tuple[SummaryPlace, ...]:
     """Return the summaries that this one was made of; what else it stands for it was made of directly.
 
     A summary that only writes another one of the same messages anew is made of what that one is made of.
@@ -151,16 +151,16 @@ def made_of(ledger: Ledger, standing: Standing) -> tuple[Standing, ...]:
     return ()
 
 
-def _lineage(ledger: Ledger, position: int) -> Iterator[tuple[Standing, ...]]:
+def _lineage(ledger: Ledger, position: int) -> Iterator[tuple[SummaryPlace, ...]]:
     """Yield the summaries of each compaction the view at `position` goes back to, the newest first."""
     while (found := _in_force(ledger, position)) is not None:
         position = found
         entry = ledger.entries[position]
         assert isinstance(entry, Compacted)
         yield tuple(
-            Standing(summary=stand, position=position)
+            SummaryPlace(summary=stand, position=position)
             for stand in entry.stands
-            if isinstance(stand, Summarized)
+            if isinstance(stand, SummarizedSpan)
         )
 
 
@@ -183,7 +183,7 @@ def _before(ledger: Ledger, position: int) -> int:
     return bisect_left(ledger.saved, position, key=lambda saved: saved.position) - 1
 
 
-def _same(one: Summarized, other: Summarized) -> bool:
+def _same(one: SummarizedSpan, other: SummarizedSpan) -> bool:
     return one.sources == other.sources and one.text == other.text
 
 
@@ -191,14 +191,14 @@ def _ends(sources: Sequence[Numbers]) -> Numbers | None:
     return Numbers(first=sources[0].first, last=sources[-1].last) if sources else None
 
 
-def caption(messages: Sequence[Numbered], told: Told) -> str:
+def caption(messages: Sequence[Numbered], told: RecalledMessage) -> str:
     """Return what a message is in a few words: its handle, who speaks, which tool answered, its size."""
     by = ", ".join(dict.fromkeys(call.name for call in calls_answered(messages, told.number)))
     who = f"{told.who} of {by}" if by and told.who == "tool result" else told.who
     return f"{told.handle} · {who} · {told.tokens:,} tokens"
 
 
-def part_of(told: Told, *, lines: Numbers | None, characters: Numbers | None) -> Span:
+def part_of(told: RecalledMessage, *, lines: Numbers | None, characters: Numbers | None) -> Span:
     """Return where the wanted part of a message's text is, or raise BadInput if it has none there."""
     text = told.text
     if characters is not None:
@@ -213,7 +213,7 @@ def part_of(told: Told, *, lines: Numbers | None, characters: Numbers | None) ->
     return Span(start=0, stop=len(text))
 
 
-def show(told: Told, said: str, part: Span, tokens: int, count: Count) -> str | None:
+def show(told: RecalledMessage, said: str, part: Span, tokens: int, count: Count) -> str | None:
     """Return a part of a message under its caption, within `tokens`; None if there is no room for any of it.
 
     Raise BadInput if the message has no text at all.
@@ -285,8 +285,8 @@ class OpenedHandle(Struct, frozen=True, kw_only=True):
     """The messages a handle names, and the summary of them, if it names one, with those it was made of."""
 
     numbers: tuple[Numbers, ...]
-    summary: Summarized | None = None
-    made_of: tuple[Summarized, ...] = ()
+    summary: SummarizedSpan | None = None
+    made_of: tuple[SummarizedSpan, ...] = ()
 
     @property
     def text(self) -> str:
@@ -322,23 +322,23 @@ def open_handle(ledger: Ledger, handle: str) -> OpenedHandle:
 def children_of(ledger: Ledger, opened: OpenedHandle) -> Iterator[Child]:
     """Yield what a handle leads to, ordered by the first message; messages are read as they are asked for."""
     covered = (span for summary in opened.made_of for span in summary.sources)
-    pieces: list[Summarized | Numbers] = [*opened.made_of, *without(opened.numbers, covered)]
+    pieces: list[SummarizedSpan | Numbers] = [*opened.made_of, *without(opened.numbers, covered)]
     for piece in sorted(pieces, key=_first):
-        if isinstance(piece, Summarized):
+        if isinstance(piece, SummarizedSpan):
             yield _summary(piece)
         else:
             yield from _messages(ledger, piece)
 
 
-def read_messages(ledger: Ledger, numbers: Sequence[Numbers]) -> Iterator[Told]:
+def read_messages(ledger: Ledger, numbers: Sequence[Numbers]) -> Iterator[RecalledMessage]:
     """Yield the messages with these numbers, read a few at a time."""
     for span in numbers:
         for first in range(span.first, span.last + 1, _AT_ONCE):
             last = min(span.last, first + _AT_ONCE - 1)
-            yield from told(ledger.messages, Numbers(first=first, last=last))
+            yield from recalled_messages(ledger.messages, Numbers(first=first, last=last))
 
 
-def _first(piece: Summarized | Numbers) -> int:
+def _first(piece: SummarizedSpan | Numbers) -> int:
     return piece.first if isinstance(piece, Numbers) else piece.sources[0].first
 
 
@@ -355,7 +355,7 @@ def _messages(ledger: Ledger, numbers: Numbers) -> Iterator[Child]:
         )
 
 
-def _summary(summary: Summarized) -> Child:
+def _summary(summary: SummarizedSpan) -> Child:
     return Child(
         kind="summary",
         handle=handle_of(summary.sources),

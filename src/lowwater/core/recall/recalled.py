@@ -24,7 +24,7 @@ from lowwater.errors import BadInput
 _LONGEST_NAME = 200
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class RecalledMessage(Struct, frozen=True, kw_only=True):
     """One message as it was, with its number and size."""
 
     number: int
@@ -47,14 +47,14 @@ class Told(Struct, frozen=True, kw_only=True):
         return who_of(self.message)
 
 
-class Recalled(Told, frozen=True, kw_only=True):
+class Recalled(RecalledMessage, frozen=True, kw_only=True):
     """A message that was asked for or found, with its neighbourhood."""
 
     excerpt: str = ""
     """One line of it: around the words it was found by, or its first."""
     group: Numbers
     """The messages it belongs together with: a tool result with its call, a call with its results; itself at least."""
-    near: tuple[Told, ...] = ()
+    near: tuple[RecalledMessage, ...] = ()
     """The rest of its group and the messages just before and after, in order, itself left out."""
 
     @property

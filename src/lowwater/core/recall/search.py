@@ -14,7 +14,7 @@ from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.limits import Limits, share_of
 from lowwater.core.messages import Text, ToolCall, texts_of
-from lowwater.core.recall.recalled import Recalled, Told, is_recall, names_messages, read_handle
+from lowwater.core.recall.recalled import Recalled, RecalledMessage, is_recall, names_messages, read_handle
 from lowwater.core.stored import Hit
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.state import Setup, State
@@ -277,11 +277,11 @@ _NEIGHBOURHOOD = 64
 """How far a result may be from its call to be found with it."""
 
 
-def told(messages: Sequence[Numbered], numbers: Numbers) -> list[Told]:
+def recalled_messages(messages: Sequence[Numbered], numbers: Numbers) -> list[RecalledMessage]:
     """Return the messages with these numbers."""
     read = messages[numbers.first - 1 : numbers.last]
     return [
-        Told(number=number, message=one.message, tokens=one.tokens)
+        RecalledMessage(number=number, message=one.message, tokens=one.tokens)
         for number, one in enumerate(read, start=numbers.first)
     ]
 
@@ -428,7 +428,7 @@ def _named(ledger: Ledger, numbers: Sequence[Numbers], *, near: int) -> Iterator
         yield _recalled(ledger, numbers[0].first, near=near)
         return
     for span in numbers:
-        for one in told(ledger.messages, span):
+        for one in recalled_messages(ledger.messages, span):
             alone = Numbers(first=one.number, last=one.number)
             yield Recalled(
                 number=one.number,
@@ -441,7 +441,7 @@ def _named(ledger: Ledger, numbers: Sequence[Numbers], *, near: int) -> Iterator
 
 def _recalled(ledger: Ledger, number: int, *, excerpt_of: str = "", near: int) -> Recalled:
     group = group_of(ledger.messages, number)
-    all_near = told(ledger.messages, around(ledger.messages, group, near))
+    all_near = recalled_messages(ledger.messages, around(ledger.messages, group, near))
     (one,) = (one for one in all_near if one.number == number)
     return Recalled(
         number=number,

@@ -30,13 +30,22 @@ from lowwater.core.recall.recalled import (
     SEARCH,
     Child,
     Recalled,
-    Told,
+    RecalledMessage,
     clipped,
     handle_of,
     is_handle,
     is_recall,
 )
-from lowwater.core.recall.search import MOST_HITS, Search, counted, find, first_line, group_of, told, without
+from lowwater.core.recall.search import (
+    MOST_HITS,
+    Search,
+    counted,
+    find,
+    first_line,
+    group_of,
+    recalled_messages,
+    without,
+)
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
 
@@ -152,7 +161,7 @@ def _number(value: object) -> int | None:
             return None
 
 
-def results_of(messages: Sequence[Numbered], one: Told) -> list[Told]:
+def results_of(messages: Sequence[Numbered], one: RecalledMessage) -> list[RecalledMessage]:
     """Return the messages with the results of a message's calls, as far as they are near; none if it calls nothing."""
     wanted = {call.id for call in one.message.calls}
     if not wanted:
@@ -160,12 +169,16 @@ def results_of(messages: Sequence[Numbered], one: Told) -> list[Told]:
     last = group_of(messages, one.number).last
     if last == one.number:
         return []
-    behind = told(messages, Numbers(first=one.number + 1, last=last))
+    behind = recalled_messages(messages, Numbers(first=one.number + 1, last=last))
     return [each for each in behind if any(result.call_id in wanted for result in each.message.results)]
 
 
 def show_call(
-    messages: Sequence[Numbered], one: Told, results: Sequence[Told], tokens: int, count: Count
+    messages: Sequence[Numbered],
+    one: RecalledMessage,
+    results: Sequence[RecalledMessage],
+    tokens: int,
+    count: Count,
 ) -> str | None:
     """Return a call under its caption and behind it the results that fit, in order; the caption names the others.
 
@@ -189,13 +202,17 @@ def show_call(
 
 
 def _call(
-    messages: Sequence[Numbered], one: Told, named: Sequence[Told], tokens: int, count: Count
+    messages: Sequence[Numbered],
+    one: RecalledMessage,
+    named: Sequence[RecalledMessage],
+    tokens: int,
+    count: Count,
 ) -> str | None:
     part = part_of(one, lines=None, characters=None)
     return show(one, _said(messages, one, named), part, tokens, count)
 
 
-def _said(messages: Sequence[Numbered], one: Told, named: Sequence[Told]) -> str:
+def _said(messages: Sequence[Numbered], one: RecalledMessage, named: Sequence[RecalledMessage]) -> str:
     """Return the caption of a call, with the handles of those of its results that are not shown."""
     listed = ", ".join(f"{each.handle} ({each.tokens:,} tokens)" for each in named)
     what = "result" if len(named) == 1 else "results"

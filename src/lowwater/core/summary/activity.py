@@ -657,7 +657,7 @@ _WEIGHTY = re.compile(
 )
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class AssistantSentence(Struct, frozen=True, kw_only=True):
     """One sentence of the assistant, with the names in it."""
 
     number: int
@@ -673,10 +673,10 @@ class Told(Struct, frozen=True, kw_only=True):
         return weight - 4 if self.process else weight
 
 
-def told(statement: Statement) -> tuple[Told, ...]:
+def told(statement: Statement) -> tuple[AssistantSentence, ...]:
     """Return the sentences of a statement."""
     return tuple(
-        Told(
+        AssistantSentence(
             number=statement.number,
             text=sentence,
             names=frozenset(text for _, text in named_in(sentence)),
@@ -692,7 +692,7 @@ def is_process(sentence: str) -> bool:
     return any(pattern.match(straight) for pattern in (_PROCESS, _NOW, _PLEASANTRY))
 
 
-def condense(told_sentences: Sequence[Told], limit: int) -> str:
+def condense(told_sentences: Sequence[AssistantSentence], limit: int) -> str:
     """Return the sentences that matter most, in their order, within `limit` characters; at least the first of them."""
     candidates = [sentence for sentence in told_sentences if _says_something(sentence)] or list(
         told_sentences
@@ -713,7 +713,7 @@ def condense(told_sentences: Sequence[Told], limit: int) -> str:
     return joined(candidates[at].text for at in sorted(chosen))
 
 
-def _says_something(sentence: Told) -> bool:
+def _says_something(sentence: AssistantSentence) -> bool:
     if (sentence.process and not sentence.names) or sentence.text.endswith(","):
         return False
     return len(sentence.text) >= 20 or bool(sentence.names)

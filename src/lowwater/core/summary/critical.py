@@ -147,7 +147,7 @@ def _told_by(step: Step) -> Iterator[str]:
             yield value[:_ARGUMENT_READ]
 
 
-class Kept:
+class KeptReferences:
     """A text in which critical references are looked for."""
 
     def __init__(self, text: str) -> None:
@@ -229,5 +229,5 @@ def _is_wordy(character: str) -> bool:
 
 def missing_from(text: str, wanted: Iterable[Critical]) -> tuple[Critical, ...]:
     """Return the references a text no longer has, in the order given."""
-    kept = Kept(text)
+    kept = KeptReferences(text)
     return tuple(reference for reference in wanted if not kept.has(reference))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lowwater.core.summary.activity import Story, Told, story_of, told
+from lowwater.core.summary.activity import AssistantSentence, Story, story_of, told
 from lowwater.core.summary.critical import missing_from, references_of
 from lowwater.core.summary.notes import Budget, Note, Room, arranged, carried, ranked, room_for, uncited
 from lowwater.core.summary.request import Critical, SummaryRequest, Written
@@ -81,7 +81,11 @@ def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
 
 
 def _notes(
-    request: SummaryRequest, story: Story, previous: Outline, sentences: Sequence[Told], room: Room
+    request: SummaryRequest,
+    story: Story,
+    previous: Outline,
+    sentences: Sequence[AssistantSentence],
+    room: Room,
 ) -> Iterator[Note]:
     todo = todo_of(story, previous)
     yield from goal_notes(story, previous, room)

@@ -30,7 +30,7 @@ VerdictCode = Literal[
 """What can be said of a summary."""
 
 
-class Riding(Struct, frozen=True, kw_only=True):
+class CachedPrefix(Struct, frozen=True, kw_only=True):
     """The request that was sent last: a summary asked for by extending it reads the provider's cache up to its end."""
 
     format: Format
@@ -55,7 +55,7 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """The newest user message of the session, among `messages` or behind them."""
     recall: bool = False
     """Whether the reader can call messages back by their handle."""
-    riding: Riding | None = None
+    riding: CachedPrefix | None = None
     """Ask by extending this request if the summarizer can; None to show it `messages` as a transcript."""
     native: bool = False
     """Have the provider compact what `riding` holds into a block of its own, rather than a model write about it."""

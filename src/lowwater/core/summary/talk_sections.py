@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from lowwater.core.messages import Message
 from lowwater.core.summary.activity import (
+    AssistantSentence,
     Episode,
     Statement,
     Step,
     Story,
-    Told,
     condense,
     joined,
     own_words,
@@ -99,7 +99,7 @@ def _continued(episodes: Sequence[Episode], previous: Outline) -> tuple[Episode,
 
 
 def _unfinished(
-    episode: Episode, newest_user: Message | None, spoken: Sequence[Sequence[Told]], room: Room
+    episode: Episode, newest_user: Message | None, spoken: Sequence[Sequence[AssistantSentence]], room: Room
 ) -> Iterator[Note]:
     ask = episode.ask or (own_words(newest_user) if newest_user else "")
     if not (episode.steps or episode.statements):
@@ -118,7 +118,13 @@ def _unfinished(
 
 
 def _finished(
-    episode: Episode, question: str, spoken: Sequence[Sequence[Told]], room: Room, *, worth: float, among: int
+    episode: Episode,
+    question: str,
+    spoken: Sequence[Sequence[AssistantSentence]],
+    room: Room,
+    *,
+    worth: float,
+    among: int,
 ) -> Iterator[Note]:
     """Yield one item for an ask and what came of it."""
     limit = room.limit(episode.ask, share=0.35, among=among, most=_LONGEST_OUTCOME)
@@ -184,7 +190,7 @@ _LATE = 4
 """Statements at the end in which what is left to do is looked for."""
 
 
-def decision_notes(sentences: Sequence[Told], previous: Outline, room: Room) -> Iterator[Note]:
+def decision_notes(sentences: Sequence[AssistantSentence], previous: Outline, room: Room) -> Iterator[Note]:
     """Yield the sentences in which the assistant decided or explained something, in order."""
     yield from carried(previous, Section.DECISIONS, 1.5)
     for at, sentence in enumerate(sentences):
@@ -203,7 +209,7 @@ def decision_notes(sentences: Sequence[Told], previous: Outline, room: Room) -> 
         )
 
 
-def _worth(sentence: Told) -> float:
+def _worth(sentence: AssistantSentence) -> float:
     worth = 2.0 * bool(_DECIDES.search(sentence.text)) + 1.5 * bool(_EXPLAINS.search(sentence.text))
     if not worth and sentence.names and _INTENDS.search(sentence.text) and not _STEPS.search(sentence.text):
         worth = 0.6
@@ -370,7 +376,9 @@ _TOGETHER = 5
 """Sentences in one item."""
 
 
-def sentence_notes(missing: Sequence[Critical], sentences: Sequence[Told], room: Room) -> Iterator[Note]:
+def sentence_notes(
+    missing: Sequence[Critical], sentences: Sequence[AssistantSentence], room: Room
+) -> Iterator[Note]:
     """Yield sentences that name what is missing, the most names per character first; each brings something new.
 
     Sentences of one message stand together in one item.
@@ -379,7 +387,7 @@ def sentence_notes(missing: Sequence[Critical], sentences: Sequence[Told], room:
     ranked = sorted(
         sentences, key=lambda told: (-room.focuses(told.text), -_density(told, open_names), told.number)
     )
-    together: dict[int, list[Told]] = {}
+    together: dict[int, list[AssistantSentence]] = {}
     for sentence in ranked:
         gained = sentence.names & open_names
         if not gained or sentence.process or len(sentence.text) > _LONGEST_SENTENCE:
@@ -396,7 +404,7 @@ def sentence_notes(missing: Sequence[Critical], sentences: Sequence[Told], room:
             yield Note(section=Section.CONTEXT, text=text, worth=room.worth(text, 1.0), at=number)
 
 
-def _density(sentence: Told, open_names: set[str]) -> float:
+def _density(sentence: AssistantSentence, open_names: set[str]) -> float:
     return len(sentence.names & open_names) / (len(sentence.text) + 40)
 
 

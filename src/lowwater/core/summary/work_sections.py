@@ -21,7 +21,7 @@ from lowwater.core.summary.activity import (
     same_error,
     touch_files,
 )
-from lowwater.core.summary.critical import Kept
+from lowwater.core.summary.critical import KeptReferences
 from lowwater.core.summary.notes import LAST, Note, Room, uncited
 from lowwater.core.summary.request import Critical
 from lowwater.core.summary.template import Outline, Section
@@ -398,7 +398,7 @@ def written_notes(story: Story, text: str, room: Room) -> Iterator[Note]:
                 Critical(kind=kind, text=name) for kind, name in naming.named_in(value) if kind != "value"
             )
         times[path] = names
-    kept, listed = Kept(text), set[Critical]()
+    kept, listed = KeptReferences(text), set[Critical]()
     for path in reversed(times):
         fresh = [name for name, _ in times[path].most_common() if name not in listed and not kept.has(name)][
             :_MOST

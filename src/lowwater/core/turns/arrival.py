@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.decisions import Reason, scaled
-from lowwater.core.entries import Compacted, Entry, PreambleChanged, Rewound, TakenBack
+from lowwater.core.entries import Compacted, Entry, PreambleChanged, Retracted, Rewound
 from lowwater.core.events import Compaction, Phase
 from lowwater.core.limits import TURNS_BETWEEN, Limits
 from lowwater.core.mechanisms import truncate
@@ -20,7 +20,7 @@ from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.effects import Announce, Steps
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.thinking import unbind
-from lowwater.core.view import Item, Original, Summary, stands_of
+from lowwater.core.view import Item, Original, Summary, view_items
 
 REPEAT = "repeat"
 """The mechanism that shows the newest user message again, where what came after it is gone."""
@@ -43,16 +43,16 @@ class Incoming(Struct, frozen=True, kw_only=True):
     """What else the provider's cache depends on: thinking, tool choice."""
 
 
-def take_in(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
+def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
     """Return the session with everything the client brings."""
     state = _with_preamble(state, incoming, setup, at)
     if incoming.messages is not None:
         new = _entries(reconcile(state.ledger, incoming.messages), setup, at)
         state = replace(state, ledger=state.ledger.extend(new))
-        if any(isinstance(entry, TakenBack | Rewound) for entry in new):
+        if any(isinstance(entry, Retracted | Rewound) for entry in new):
             state = with_newest_user(state, setup, at)
     return replace(
-        told(state, incoming.format, incoming.assumed),
+        with_detected_format(state, incoming.format, incoming.assumed),
         max_tokens=incoming.max_tokens,
         offers_recall=incoming.offers_recall,
         parameters=incoming.parameters,
@@ -65,7 +65,7 @@ def with_newest_user(state: State, setup: Setup, at: float) -> State:
     repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
     if repeated is None:
         return state
-    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=stands_of(repeated.items))
+    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=view_items(repeated.items))
     changed = replace(state, ledger=state.ledger.append(entry))
     # What stands behind it was thought before it stood there.
     return unbind(changed, after=repeated.number)
@@ -77,7 +77,7 @@ def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -
     return replace(state, ledger=state.ledger.extend(new))
 
 
-def told(state: State, format: Format | None, assumed: Format | None = None) -> State:
+def with_detected_format(state: State, format: Format | None, assumed: Format | None = None) -> State:
     """Return the session with the format a message told; until one does, what they were read in is remembered."""
     if format is None and state.format is None:
         return replace(state, assumed=assumed or state.assumed)
@@ -102,7 +102,7 @@ def _entries(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:
     return entries_for(reconciled, [setup.size(message) for message in reconciled.new], at)
 
 
-def shorten_new(state: State, setup: Setup, at: float) -> Acted:
+def truncate_on_arrival(state: State, setup: Setup, at: float) -> Acted:
     """Shorten the results that came since the last answer, as far as they are too large or there is no room for them."""
     if not setup.settings.compression.enabled:
         return Acted(state=state, events=())
@@ -178,7 +178,7 @@ def _entered(
 ) -> Acted:
     """Return the session with these items instead, if they are smaller."""
     before = state.ledger.view.items
-    entry = Compacted(at=at, mechanisms=(mechanism,), stands=stands_of(items))
+    entry = Compacted(at=at, mechanisms=(mechanism,), stands=view_items(items))
     shortened = replace(state, ledger=state.ledger.append(entry))
     event = Compaction(
         at=at,

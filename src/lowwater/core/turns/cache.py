@@ -10,11 +10,11 @@ from lowwater.core.cache.layout import Layout, Lifetime
 from lowwater.core.cache.lifetimes import Lifetime as Kept
 from lowwater.core.cache.lifetimes import settle_ttl
 from lowwater.core.cache.marks import Marks, marks_for, place_marks, seams_of
-from lowwater.core.costs.prices import with_prices
+from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import scaled
 from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult
-from lowwater.core.turns.state import PREAMBLE, Call, Laid, Setup, State, key_behind, lay_out
-from lowwater.core.view import Summary, fold, folded
+from lowwater.core.turns.state import PREAMBLE, Call, PromptLayout, Setup, State, key_behind, lay_out_prompt
+from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
 
 _REMEMBERED_GAPS = 50
 _MOST_RUNS = 128
@@ -34,7 +34,7 @@ def lifetime_of(marks: Marks | None) -> Lifetime:
     return "long" if marks is not None and marks.ttl == "1h" else "short"
 
 
-def laid_out(state: State, setup: Setup) -> Laid:
+def prompt_layout(state: State, setup: Setup) -> PromptLayout:
     """Return the next request, if it were sent as the view is now."""
     marks, view, laid = marks_of(state, setup), state.ledger.view, state.laid
     start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
@@ -43,8 +43,8 @@ def laid_out(state: State, setup: Setup) -> Laid:
     places: dict[int, Lifetime] = {}
     if marks is not None:
         apart = view.messages
-        folds = folded(apart, view.items)
-        messages = fold(apart, folds)
+        folds = neighbours_to_join(apart, view.items)
+        messages = join_neighbours(apart, folds)
         lasts = [at for at in range(len(apart)) if at + 1 not in folds]
         shape = [max(1, len(message.parts)) for message in messages]
         placed = place_marks(
@@ -55,7 +55,7 @@ def laid_out(state: State, setup: Setup) -> Laid:
             carries=lambda at: _carries(messages[at], marks),
         )
         places = dict.fromkeys((PREAMBLE, *(lasts[at] for at in placed)), lifetime_of(marks))
-    return lay_out(
+    return lay_out_prompt(
         view,
         start=start,
         prompt=state.prompt,
@@ -88,7 +88,7 @@ def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
 
 def calling(state: State, setup: Setup, at: float) -> State:
     """Return the session with a call under way."""
-    laid = laid_out(state, setup)
+    laid = prompt_layout(state, setup)
     expected = expected_usage(state.belief, laid.layout, state.model, at)
     removed = removed_from(state)
     call = Call(
@@ -129,7 +129,7 @@ def answered(state: State, response: Response) -> State:
         output_tokens=response.usage.output if response.usage else 0,
         miss_reason=response.miss_reason,
     )
-    prices = with_prices(call.model)[0].prices_at(call.layout.total, call.at)
+    prices = with_fallback_prices(call.model)[0].prices_at(call.layout.total, call.at)
     meter = state.meter.left_tail(call.outside)
     if len(meter.numbers) > _MOST_RUNS:
         # Of a long session most messages are in summaries by now, and pay nothing any more.
@@ -152,6 +152,6 @@ def answered(state: State, response: Response) -> State:
 
 def _settled(state: State) -> Kept:
     """Return the lifetime that the gaps between calls so far make the cheaper one."""
-    prices = with_prices(state.model)[0].prices_at(state.prompt)
+    prices = with_fallback_prices(state.model)[0].prices_at(state.prompt)
     assert prices is not None
     return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=round(state.growth))

@@ -17,12 +17,12 @@ from lowwater.core.costs.prices import (
     summary_calls,
 )
 from lowwater.core.costs.rent import Meter, Outlook
-from lowwater.core.decisions import Bargain, Currency, Market, Warm, best_of, scaled
+from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, best_of, scaled
 from lowwater.core.mechanisms import native
 from lowwater.core.mechanisms.reuse import chances_of_use
 from lowwater.core.models.model import Model, Prices
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.turns.state import Laid
+from lowwater.core.turns.state import PromptLayout
 from lowwater.core.view import Item, Summary
 
 _INSTRUCTION = 400
@@ -36,7 +36,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
     """Everything a price depends on; sizes are the model's tokens."""
 
     items: Sequence[Item]
-    laid: Laid
+    laid: PromptLayout
     prompt: int
     scale: float
     model: Model
@@ -167,11 +167,11 @@ class Pricing(Struct, frozen=True, kw_only=True):
             return writer
         return replace(self.model, context_length=writer.context_length, max_output=writer.max_output)
 
-    def market(self, bargains: Sequence[Bargain] = ()) -> Market:
+    def market(self, bargains: Sequence[PricedPlan] = ()) -> Candidates:
         """Return the market with these on sale, and the bounds that tell whether it is worth asking for any."""
         middle = scaled(sum(item.tokens for item in self.items[: self.tail]), self.scale)
         warm = self._warm()
-        return Market(
+        return Candidates(
             currency=self.currency,
             warm=warm,
             hit=self.hit,
@@ -199,7 +199,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
         least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
         saves = nano_dollars(middle * self.prices.cache_read)
         usual = least + self.usually_above(tail)
-        if outlook is not None and outlook.is_ripe(saves=saves, price=least, usual=usual):
+        if outlook is not None and outlook.should_buy_early(saves=saves, price=least, usual=usual):
             return None
         return least
 
@@ -239,14 +239,14 @@ class _Sums(Struct, kw_only=True):
         self.rework += piece.rework
 
 
-def put_on_sale(
+def candidate_plans(
     edits: Sequence[Proposal],
     summaries: Sequence[Proposal],
     pricing: Pricing,
     *,
     digests: bool,
     lost: Mapping[str, float] = {},
-) -> list[Bargain]:
+) -> list[PricedPlan]:
     """Return the best plan of edits alone, and the best with a summary; those that remove next to nothing are not on sale.
 
     `lost` has the share of later uses that mechanisms which are not ours lose, by name.
@@ -291,10 +291,10 @@ def _pieces(
 
 def _prune(
     edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing, starts: Sequence[int]
-) -> Bargain | None:
+) -> PricedPlan | None:
     """Return the best plan to edit everything from some item on; `pieces` are the last first."""
     step = max(1, sum(piece.removes for piece in pieces) // _CUTS)
-    sums, due, cuts = _Sums(), step, list[tuple[int, Bargain]]()
+    sums, due, cuts = _Sums(), step, list[tuple[int, PricedPlan]]()
     for at, piece in enumerate(pieces):
         sums.add(piece)
         ended = at + 1 == len(pieces)
@@ -316,7 +316,7 @@ def _summary(
     starts: Sequence[int],
     *,
     chances: Sequence[float],
-) -> Bargain | None:
+) -> PricedPlan | None:
     """Return the plan to summarise a span, with all edits behind it, which is written again anyway.
 
     A summary that takes no call is written already, and paid.
@@ -364,7 +364,7 @@ def cost_of_summary(
     return (calls[0][0].cost or 0) if calls else None
 
 
-def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
+def best_summary(plans: Sequence[PricedPlan]) -> PricedPlan | None:
     """Return the best of several summaries; if one that is written already is due, nobody is asked for much the same.
 
     Another goes before it only if the rent on what it removes beyond it has reached the difference in price.
@@ -378,14 +378,14 @@ def best_summary(plans: Sequence[Bargain]) -> Bargain | None:
 
 def _priced(
     sums: _Sums, starts: Sequence[int], item: int, pricing: Pricing, *, summary_cost: int = 0
-) -> Bargain:
+) -> PricedPlan:
     """Return what it takes to remove so much from an item on."""
     first_changed, outlook = starts[item], pricing.outlook
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
     price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
     usual = price + pricing.usually_above(starts[pricing.tail])
-    return Bargain(
+    return PricedPlan(
         plan=(),
         removes=sums.removes,
         kept=kept,
@@ -396,7 +396,8 @@ def _priced(
         rework=sums.rework,
         saves=saves,
         worth=pricing.calls * saves - price,
-        is_ripe=outlook is not None and outlook.is_ripe(saves=saves, price=price, usual=usual),
+        should_buy_early=outlook is not None
+        and outlook.should_buy_early(saves=saves, price=price, usual=usual),
         wait=0
         if outlook is None
         else outlook.wait(saves=saves, price=pricing.risk(price, first_changed=first_changed)),

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Fact, Past, Reason, Situation
+from lowwater.core.decisions import Compact, DecisionContext, Fact, Past, Reason
 from lowwater.core.entries import Compacted, Edit, PreambleChanged
 from lowwater.core.events import Compaction, Event, Phase, Skip
 from lowwater.core.ledger import Ledger
@@ -14,12 +14,12 @@ from lowwater.core.mechanisms.editing import edit
 from lowwater.core.mechanisms.reasoning import strip_behind
 from lowwater.core.messages import Text
 from lowwater.core.policies.history import after_compaction, after_failure, after_summary
-from lowwater.core.turns.compaction import REPLACING, Result, Work, tokens_of
+from lowwater.core.turns.compaction import REPLACING, CompactionResult, CompactionWork, tokens_of
 from lowwater.core.turns.costs import both, cost_of_summaries, priced, prompts_of
 from lowwater.core.turns.state import Setup, State, Totals
-from lowwater.core.turns.summaries import Standing
+from lowwater.core.turns.summaries import SummarizerBackoff
 from lowwater.core.turns.thinking import drops_thinking, loose_from, unbound_behind, with_opening
-from lowwater.core.view import Edited, Item, Original, parts_of, stands_of
+from lowwater.core.view import Edited, Item, Original, parts_of, view_items
 
 NOTE = "Note: earlier turns of this conversation were compacted; a summary stands where they were."
 _BLOCK = msgspec.json.encode({"type": "text", "text": NOTE})
@@ -85,7 +85,13 @@ class _Outcome(Struct, frozen=True, kw_only=True):
 
 
 def commit(
-    state: State, result: Result, setup: Setup, *, work: Work, now: Situation, decision: Compact
+    state: State,
+    result: CompactionResult,
+    setup: Setup,
+    *,
+    work: CompactionWork,
+    now: DecisionContext,
+    decision: Compact,
 ) -> Acted:
     """Append what a compaction made of the view; if that is not smaller, only the attempt is remembered."""
     now = replace(now, past=_after_summaries(now.past, result, work))
@@ -121,7 +127,7 @@ def commit(
         summary_prompts=event.summary_prompts + state.ahead_prompts,
     )
     ledger = state.ledger.append(
-        Compacted(at=now.at, mechanisms=event.mechanisms, stands=stands_of(outcome.items))
+        Compacted(at=now.at, mechanisms=event.mechanisms, stands=view_items(outcome.items))
     )
     view = ledger.view
     if outcome.system != view.system:
@@ -144,7 +150,7 @@ def commit(
     return Acted(state=committed, events=(event,))
 
 
-def as_it_came(because: Reason, result: Result, *, prompt: int) -> Reason:
+def as_it_came(because: Reason, result: CompactionResult, *, prompt: int) -> Reason:
     """Return the reason for what was done: a prune that was to suffice and fell short had a summary follow it."""
     if because.code != "prune-suffices" or not result.summaries:
         return because
@@ -152,7 +158,7 @@ def as_it_came(because: Reason, result: Result, *, prompt: int) -> Reason:
     return Reason(code="prune-falls-short", facts={**because.facts, "pruned": max(0, prompt - removed)})
 
 
-def _standing(state: State, result: Result, at: float) -> Standing:
+def _standing(state: State, result: CompactionResult, at: float) -> SummarizerBackoff:
     standing = state.standing.at(at).after(low=result.low, now=at)
     return replace(standing, no_block_since=at) if result.no_block else standing
 
@@ -164,7 +170,7 @@ def _more(bought: int | None, event: Compaction) -> int | None:
     return bought + event.price - event.cost
 
 
-def keep(state: State, because: Reason, now: Situation) -> Acted:
+def keep(state: State, because: Reason, now: DecisionContext) -> Acted:
     """Remember why the view was left as it is."""
     return Acted(state=state, events=(Skip(at=now.at, because=because, prompt=now.prompt),))
 
@@ -188,7 +194,7 @@ def totals_after(totals: Totals, event: Compaction, *, summaries: int) -> Totals
     )
 
 
-def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome:
+def _outcome(state: State, result: CompactionResult, work: CompactionWork, setup: Setup) -> _Outcome:
     """Return the view with the note where one is due, and without thinking that stands behind what changed."""
     items, view = list(result.items), state.ledger.view
     system, tokens = view.system, view.preamble_tokens
@@ -215,7 +221,9 @@ def _outcome(state: State, result: Result, work: Work, setup: Setup) -> _Outcome
     )
 
 
-def _event(state: State, result: Result, work: Work, outcome: _Outcome, because: Reason) -> Compaction:
+def _event(
+    state: State, result: CompactionResult, work: CompactionWork, outcome: _Outcome, because: Reason
+) -> Compaction:
     left = outcome.preamble_tokens + tokens_of(outcome.items)
     after = work.size(outcome.items) + work.scaled(
         outcome.preamble_tokens - state.ledger.view.preamble_tokens
@@ -254,7 +262,7 @@ def _within(phases: Sequence[Phase], prompt: int) -> tuple[Phase, ...]:
     return tuple(replace(phase, removed=phase.removed * prompt // together) for phase in phases)
 
 
-def _after_summaries(past: Past, result: Result, work: Work) -> Past:
+def _after_summaries(past: Past, result: CompactionResult, work: CompactionWork) -> Past:
     """Return the past after what the summarizers did; what was written without asking one says nothing about them."""
     if result.failed_at is not None:
         return after_failure(past, at=result.failed_at)

@@ -10,13 +10,13 @@ from lowwater.core.decisions import Compact, scaled
 from lowwater.core.events import Mode, Phase, Rejected
 from lowwater.core.groups import Span
 from lowwater.core.mechanisms import condense, dedupe, elide, images, native, reasoning, summarize, truncate
-from lowwater.core.mechanisms.editing import Making
-from lowwater.core.mechanisms.registry import EVERYTHING, Asked, applied, propose, wall_limit
+from lowwater.core.mechanisms.editing import EditContext
+from lowwater.core.mechanisms.registry import EVERYTHING, ProposalRequest, applied, propose, wall_limit
 from lowwater.core.mechanisms.spans import numbers_in, replace_span, request_for
 from lowwater.core.proposals import Proposal
 from lowwater.core.summary.request import Judged, SummaryRequest, Written
 from lowwater.core.turns.effects import Outcome, Summarize
-from lowwater.core.turns.state import Parked
+from lowwater.core.turns.state import PrefetchedSummary
 from lowwater.core.turns.summaries import (
     OVERSHOOT,
     UNREACHABLE,
@@ -30,15 +30,15 @@ from lowwater.core.turns.summaries import (
 from lowwater.core.view import Item
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class CompactionWork(Struct, frozen=True, kw_only=True):
     """What a compaction works with."""
 
-    asked: Asked
+    asked: ProposalRequest
     prompt: int
     """The size of the prompt before it, in the model's tokens."""
     at: float
     ladder: Ladder = Ladder()
-    parked: Parked | None = None
+    parked: PrefetchedSummary | None = None
     """A summary that stands ready and may be published now."""
     focus: str = ""
     by_hand: bool = False
@@ -46,7 +46,7 @@ class Work(Struct, frozen=True, kw_only=True):
     """It has to fit, whatever it takes."""
 
     @property
-    def making(self) -> Making:
+    def making(self) -> EditContext:
         """What the mechanisms need."""
         return self.asked.making
 
@@ -63,7 +63,7 @@ class Work(Struct, frozen=True, kw_only=True):
         return Phase(mechanism=mechanism, removed=self.scaled(tokens_of(before) - tokens_of(after)))
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class CompactionResult(Struct, frozen=True, kw_only=True):
     """What came of it; `items` are as before if nothing was gained."""
 
     items: tuple[Item, ...]
@@ -112,10 +112,10 @@ def tokens_of(items: Sequence[Item]) -> int:
 _LEAST_SCALE = 0.1
 
 
-def prune(work: Work, proposals: Sequence[Proposal]) -> Result:
+def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResult:
     """Make every edit, or none if together they reclaim too little to count."""
     if not proposals:
-        return Result(items=tuple(work.asked.items))
+        return CompactionResult(items=tuple(work.asked.items))
     items: list[Item] = list(work.asked.items)
     done: list[Phase] = []
     for proposal in proposals:
@@ -125,15 +125,15 @@ def prune(work: Work, proposals: Sequence[Proposal]) -> Result:
             items = edited
     counts = work.prompt - work.size(items) >= work.asked.limits.minimum_prune
     if not done or not (counts or work.by_hand or work.at_wall):
-        return Result(items=tuple(work.asked.items))
-    return Result(
+        return CompactionResult(items=tuple(work.asked.items))
+    return CompactionResult(
         items=tuple(items),
         phases=tuple(done),
         first_changed=first_difference(work.asked.items, items),
     )
 
 
-def squeeze(work: Work, result: Result, *, fit: int) -> Result:
+def squeeze(work: CompactionWork, result: CompactionResult, *, fit: int) -> CompactionResult:
     """Shorten whatever is left but the users' words until the prompt has at most `fit` tokens; none, if it has no more already."""
     over = work.size(result.items) - fit
     if over <= 0:
@@ -150,7 +150,7 @@ def squeeze(work: Work, result: Result, *, fit: int) -> Result:
     )
 
 
-def _edit(work: Work, items: Sequence[Item], proposal: Proposal) -> list[Item]:
+def _edit(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> list[Item]:
     match proposal.mechanism:
         case dedupe.NAME:
             return dedupe.apply(items, proposal, work.making)
@@ -177,8 +177,8 @@ _MOST_PASSES = 12
 
 
 def replace_spans(
-    work: Work, result: Result, planned: Sequence[Proposal], *, enough: int
-) -> Generator[Summarize, Outcome, Result]:
+    work: CompactionWork, result: CompactionResult, planned: Sequence[Proposal], *, enough: int
+) -> Generator[Summarize, Outcome, CompactionResult]:
     """Replace spans by summaries, as planned; where there is an end to reach, passes are repeated until it is.
 
     A plan counts in items that are no longer there once a span was replaced, so all but the first are asked for anew.
@@ -197,7 +197,9 @@ def replace_spans(
     return result
 
 
-def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Summarize, Outcome, Result]:
+def _summarized(
+    work: CompactionWork, before: CompactionResult, proposal: Proposal
+) -> Generator[Summarize, Outcome, CompactionResult]:
     """Replace a span by a summary of its originals; without one, what was reached so far stays.
 
     Summarizers that failed in this event are not asked again, and none is where what it would write is parked.
@@ -227,7 +229,9 @@ def _summarized(work: Work, before: Result, proposal: Proposal) -> Generator[Sum
     return replace(_shortened(work, before, proposal, shorter, obtained.judged), failed_at=failed_at, low=low)
 
 
-def _natively(work: Work, before: Result, proposal: Proposal) -> Generator[Summarize, Outcome, Result]:
+def _natively(
+    work: CompactionWork, before: CompactionResult, proposal: Proposal
+) -> Generator[Summarize, Outcome, CompactionResult]:
     """Have the provider replace a span by a block of its own; without one that may stand, a summary is asked for as usual.
 
     What it is shown is the view as it stands, not what the edits before made of it: that is cached, and whole.
@@ -250,7 +254,7 @@ def _natively(work: Work, before: Result, proposal: Proposal) -> Generator[Summa
     return before if instead is None else (yield from _summarized(work, before, instead))
 
 
-def _billed(before: Result, obtained: Obtained) -> Result:
+def _billed(before: CompactionResult, obtained: Obtained) -> CompactionResult:
     """Return what was reached so far with what asking cost and what was refused."""
     return replace(
         before,
@@ -261,10 +265,14 @@ def _billed(before: Result, obtained: Obtained) -> Result:
 
 
 def _shortened(
-    work: Work, before: Result, proposal: Proposal, shorter: Sequence[Item], judged: Judged
-) -> Result:
+    work: CompactionWork,
+    before: CompactionResult,
+    proposal: Proposal,
+    shorter: Sequence[Item],
+    judged: Judged,
+) -> CompactionResult:
     """Return what was reached once a summary stands in place of a span."""
-    return Result(
+    return CompactionResult(
         items=tuple(shorter),
         phases=(*before.phases, work.phase(proposal.mechanism, before.items, shorter)),
         mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
@@ -279,7 +287,7 @@ def _shortened(
     )
 
 
-def need_of(work: Work, items: Sequence[Item], proposal: Proposal) -> Need:
+def need_of(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> Need:
     """Return the summary that a proposal needs to be carried out on these items."""
     span = proposal.span
     assert span is not None
@@ -292,13 +300,13 @@ def need_of(work: Work, items: Sequence[Item], proposal: Proposal) -> Need:
     )
 
 
-def longest_summary(work: Work, proposal: Proposal) -> float:
+def longest_summary(work: CompactionWork, proposal: Proposal) -> float:
     """Return how many tokens a summary has at most that is accepted for what this would replace."""
     assert proposal.span is not None
     return OVERSHOOT * _budget(work, work.asked.items, proposal.span, proposal.mechanism)
 
 
-def _request(work: Work, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:
+def _request(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:
     span = proposal.span
     assert span is not None
     return request_for(
@@ -311,7 +319,7 @@ def _request(work: Work, items: Sequence[Item], proposal: Proposal) -> SummaryRe
     )
 
 
-def _budget(work: Work, items: Sequence[Item], span: Span, mechanism: str) -> int:
+def _budget(work: CompactionWork, items: Sequence[Item], span: Span, mechanism: str) -> int:
     """Return how long a summary may be: sized by the originals for the middle, fixed for a pass."""
     if mechanism in _PASSES:
         return work.asked.settings.leaf.leaf_target_tokens
@@ -325,13 +333,13 @@ def _budget(work: Work, items: Sequence[Item], span: Span, mechanism: str) -> in
     )
 
 
-def _again(work: Work, items: Sequence[Item], mechanism: str) -> Proposal | None:
+def _again(work: CompactionWork, items: Sequence[Item], mechanism: str) -> Proposal | None:
     """Ask a mechanism anew."""
     offers = propose(replace(work.asked, items=items))
     return next((proposal for proposal in offers.proposals if proposal.mechanism == mechanism), None)
 
 
-def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Result]:
+def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, Outcome, CompactionResult]:
     """Prune, see whether that is enough, and only then ask for a summary (docs/specification.md: C, D); squeeze what is still too large, where it must fit.
 
     Where no prune can be enough, what the summary will replace is left alone until there turns out to be none.
@@ -355,7 +363,7 @@ def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Re
     if tokens_of(result.items) < tokens_of(work.asked.items):
         return result
     return replace(
-        Result(items=tuple(work.asked.items), failed_at=result.failed_at, low=result.low),
+        CompactionResult(items=tuple(work.asked.items), failed_at=result.failed_at, low=result.low),
         written=result.written,
         lost=result.lost,
         rejected=result.rejected,
@@ -363,7 +371,7 @@ def carry_out(work: Work, decision: Compact) -> Generator[Summarize, Outcome, Re
     )
 
 
-def _untouched(work: Work, edits: Sequence[Proposal]) -> int:
+def _untouched(work: CompactionWork, edits: Sequence[Proposal]) -> int:
     """Return the size, as counted, of the items that no edit touches: no prune leaves less."""
     items = work.asked.items
     touched = {target.item for proposal in edits for target in proposal.targets}
@@ -371,7 +379,7 @@ def _untouched(work: Work, edits: Sequence[Proposal]) -> int:
 
 
 def _can_wait(
-    work: Work, edits: Sequence[Proposal], spans: Sequence[Proposal], *, least: int, enough: int
+    work: CompactionWork, edits: Sequence[Proposal], spans: Sequence[Proposal], *, least: int, enough: int
 ) -> bool:
     """Return whether a summary of the middle is due however much the edits remove, and smaller than what they leave.
 
@@ -401,7 +409,7 @@ def _outside(edits: Sequence[Proposal], spans: Sequence[Proposal]) -> list[Propo
     return outside
 
 
-def _smaller(result: Result, pruned: Result, *, at: float) -> Result:
+def _smaller(result: CompactionResult, pruned: CompactionResult, *, at: float) -> CompactionResult:
     """Return the smaller of what a summary and what a prune came to, with what was learned on the way."""
     if not pruned.changed or tokens_of(pruned.items) > tokens_of(result.items):
         return result

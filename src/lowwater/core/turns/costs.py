@@ -10,8 +10,8 @@ from lowwater.core.events import Compaction, TurnRecord
 from lowwater.core.models.model import TOKENS_PER_PRICE, Model
 from lowwater.core.models.registry import Registry
 from lowwater.core.summary.request import Written
-from lowwater.core.turns.cache import laid_out, lifetime_of, marks_of, removed_from, warmth_of
-from lowwater.core.turns.compaction import Result, Work
+from lowwater.core.turns.cache import lifetime_of, marks_of, prompt_layout, removed_from, warmth_of
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork
 from lowwater.core.turns.state import Call, Setup, State
 
 _PRICED = frozenset({"listed", "resold"})
@@ -31,7 +31,9 @@ def cost_of_answer(state: State, response: Response) -> int | None:
     return cost_of_all(response.calls, call.model if call else state.model, call.at if call else None)
 
 
-def cost_of_summaries(state: State, result: Result, setup: Setup, work: Work) -> int | None:
+def cost_of_summaries(
+    state: State, result: CompactionResult, setup: Setup, work: CompactionWork
+) -> int | None:
     """Return what the calls for summaries cost in a compaction, those that were of no use included."""
     if result.lost:
         return None
@@ -122,7 +124,7 @@ def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
         return event
     hit = hit_after = 0
     if state.belief.boundaries:
-        laid = laid_out(state, setup)
+        laid = prompt_layout(state, setup)
         warm = warmth_of(state, laid.layout, event.at)
         hit, hit_after = warm.expected(), warm.expected(laid.starts()[event.first_changed])
     bought = price_of(

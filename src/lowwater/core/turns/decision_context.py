@@ -6,21 +6,28 @@ from statistics import fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.costs.prices import with_prices
-from lowwater.core.decisions import Compact, Market, Situation, effective_size, scaled
+from lowwater.core.costs.prices import with_fallback_prices
+from lowwater.core.decisions import Candidates, Compact, DecisionContext, effective_size, scaled
 from lowwater.core.entries import Compacted
 from lowwater.core.limits import TURNS_BETWEEN, Limits, derive_limits
 from lowwater.core.mechanisms import native, registry, summarize, truncate
-from lowwater.core.mechanisms.registry import EVERYTHING, Asked, propose, survey
+from lowwater.core.mechanisms.registry import EVERYTHING, ProposalRequest, propose, survey
 from lowwater.core.messages import newest_block
 from lowwater.core.policies.at_threshold import auto_threshold
 from lowwater.core.proposals import Proposal
-from lowwater.core.turns.cache import laid_out, lifetime_of, marks_of, warmth_of
-from lowwater.core.turns.candidates import EDITING, Pricing, cost_of_summary, put_on_sale
-from lowwater.core.turns.state import Laid, Parked, Rest, Setup, State, rest_after
+from lowwater.core.turns.cache import lifetime_of, marks_of, prompt_layout, warmth_of
+from lowwater.core.turns.candidates import EDITING, Pricing, candidate_plans, cost_of_summary
+from lowwater.core.turns.state import (
+    PrefetchedSummary,
+    PromptLayout,
+    RecheckBackoff,
+    Setup,
+    State,
+    recheck_backoff,
+)
 from lowwater.core.turns.summaries import Ladder
 from lowwater.core.turns.thinking import unbind
-from lowwater.core.view import Item, Summary, bytes_of, stands_of
+from lowwater.core.view import Item, Summary, bytes_of, view_items
 
 
 def native_rung(state: State, setup: Setup, at: float) -> int | None:
@@ -45,12 +52,12 @@ def reads_blocks(state: State, setup: Setup) -> bool:
     return setup.settings.model.native_compaction and state.model.compacts and spoken
 
 
-def native_offer(asked: Asked) -> Proposal | None:
+def native_offer(asked: ProposalRequest) -> Proposal | None:
     """Return the offer to have the provider compact everything before the tail; None if that is no gain."""
     return native.propose(tuple(asked.items), survey(asked).zones, block_tokens=expected_summary(asked))
 
 
-def expected_summary(asked: Asked) -> int:
+def expected_summary(asked: ProposalRequest) -> int:
     """Return how long a summary of everything before the tail is to be expected, as counted."""
     compression, replaced = asked.settings.compression, asked.items[: survey(asked).zones.tail]
     return summarize.budget(
@@ -70,7 +77,7 @@ def follow_native(state: State, setup: Setup, at: float) -> State:
     kept = native.absorb(items, setup.making(offers_recall=state.offers_recall))
     if kept is None:
         return state
-    entry = Compacted(at=at, mechanisms=(native.NAME,), stands=stands_of(kept))
+    entry = Compacted(at=at, mechanisms=(native.NAME,), stands=view_items(kept))
     holder = items[newest_block([item.message for item in items]) or 0]
     assert not isinstance(holder, Summary), (
         "a block that was asked for stands first, with nothing to absorb before it"
@@ -87,36 +94,36 @@ def tell_in_words(state: State, setup: Setup, at: float) -> State:
     if native.own_block(items) is None or reads_blocks(state, setup):
         return state
     kept = native.as_text(items, setup.making(offers_recall=state.offers_recall))
-    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), stands=stands_of(kept))
+    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), stands=view_items(kept))
     return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
 
 
 _AT_THE_WALL = frozenset({EVERYTHING, truncate.NAME, truncate.SQUEEZE})
 
 
-class Situated(Struct, frozen=True, kw_only=True):
+class DecisionInputs(Struct, frozen=True, kw_only=True):
     """The situation, and what its proposals are worked out from."""
 
-    now: Situation
-    asked: Asked
+    now: DecisionContext
+    asked: ProposalRequest
     pricing: Pricing | None = None
     """Present if the policy compares prices."""
-    laid: Laid | None = None
+    laid: PromptLayout | None = None
     outside: int = 0
     """The number of the newest message that is not in the tail; 0 if all are."""
-    parked: Parked | None = None
+    parked: PrefetchedSummary | None = None
     """Present if it may be published now."""
     native: int | None = None
     """The summarizer whose provider can be asked to compact by itself; None if none can."""
 
 
-def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> Situated:
+def decision_context(state: State, setup: Setup, at: float, *, forced: bool = False) -> DecisionInputs:
     """Return what there is to decide by, without the mechanisms' offers."""
     limits = limits_for(state, setup)
     view = state.ledger.view
     scale = state.calibration.scale
     size = bytes_of(view) if limits.max_bytes else 0
-    asked = Asked(
+    asked = ProposalRequest(
         items=view.items,
         making=setup.making(offers_recall=state.offers_recall),
         limits=limits,
@@ -128,7 +135,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
     )
     surveyed = survey(asked)
     pricing = _pricing(state, setup, surveyed.zones.tail, at) if setup.preset.priced else None
-    now = Situation(
+    now = DecisionContext(
         at=at,
         prompt=_prompt(state, setup),
         messages=len(view.items),
@@ -142,7 +149,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
         past=state.past,
         market=_market(state, pricing) if pricing else None,
     )
-    return Situated(
+    return DecisionInputs(
         now=now,
         asked=asked,
         pricing=pricing,
@@ -153,7 +160,7 @@ def situate(state: State, setup: Setup, at: float, *, forced: bool = False) -> S
     )
 
 
-def with_offers(situated: Situated) -> Situated:
+def with_offers(situated: DecisionInputs) -> DecisionInputs:
     """Return the situation with everything the mechanisms offer; what reaches into head and tail only where it must fit."""
     now = situated.now
     offers = propose(replace(situated.asked, must_fit=not now.fits)).proposals
@@ -186,7 +193,7 @@ def arranged(ladder: Ladder, state: State, setup: Setup, plan: Sequence[Proposal
     )
 
 
-def with_native(decision: Compact, situated: Situated, state: State, setup: Setup) -> Compact:
+def with_native(decision: Compact, situated: DecisionInputs, state: State, setup: Setup) -> Compact:
     """Return a decision with its summary left to the provider, where that costs less than every other way to get one.
 
     What was chosen on the market was compared there already.
@@ -206,12 +213,12 @@ def with_native(decision: Compact, situated: Situated, state: State, setup: Setu
     return replace(decision, proposals=(*plan[:at], offer, *plan[at + 1 :]))
 
 
-def rested(state: State, situated: Situated) -> Rest | None:
+def rested(state: State, situated: DecisionInputs) -> RecheckBackoff | None:
     """Return how long the session may rest: longer if the mechanisms were just asked and had nothing nearly due."""
     pricing, market = situated.pricing, situated.now.market
     if pricing is None or market is None or market.rests or market.is_quiet:
         return state.rest
-    return rest_after(
+    return recheck_backoff(
         market,
         meter=state.meter.total,
         read_price=pricing.prices.cache_read,
@@ -219,7 +226,7 @@ def rested(state: State, situated: Situated) -> Rest | None:
     )
 
 
-def suffices(situated: Situated, summary: Proposal) -> bool:
+def suffices(situated: DecisionInputs, summary: Proposal) -> bool:
     """Return whether this summary alone gets the prompt low enough where a size forces it, so that no other is needed.
 
     By hand, as much is summarised as can be; and how many bytes go is known only when it is done.
@@ -229,7 +236,7 @@ def suffices(situated: Situated, summary: Proposal) -> bool:
     return not now.forced and not situated.asked.too_large and now.after((summary,)) <= target
 
 
-def _market(state: State, pricing: Pricing) -> Market:
+def _market(state: State, pricing: Pricing) -> Candidates:
     """Return the market before the mechanisms were asked; while it rests they need not be."""
     market = pricing.market()
     rest = state.rest if market.warm == "warm" else None
@@ -288,8 +295,8 @@ def _prompt(state: State, setup: Setup) -> int:
 
 
 def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
-    model, currency = with_prices(state.model)
-    laid = laid_out(state, setup)
+    model, currency = with_fallback_prices(state.model)
+    laid = prompt_layout(state, setup)
     return Pricing(
         laid=laid,
         items=state.ledger.view.items,
@@ -310,7 +317,7 @@ def _pricing(state: State, setup: Setup, tail: int, at: float) -> Pricing:
     )
 
 
-def _on_sale(situated: Situated, offers: Sequence[Proposal], ready: Proposal | None) -> Market:
+def _on_sale(situated: DecisionInputs, offers: Sequence[Proposal], ready: Proposal | None) -> Candidates:
     pricing, making = situated.pricing, situated.asked.making
     assert pricing is not None
     lost = {mechanism.name: mechanism.loses for mechanism in situated.asked.mechanisms}
@@ -319,7 +326,7 @@ def _on_sale(situated: Situated, offers: Sequence[Proposal], ready: Proposal | N
     own = native_offer(situated.asked) if situated.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     digests = making.digest_ratio > 0 and not making.preset.plain_placeholders
-    return pricing.market(put_on_sale(edits, spans, pricing, digests=digests, lost=lost))
+    return pricing.market(candidate_plans(edits, spans, pricing, digests=digests, lost=lost))
 
 
 def _newest(items: Sequence[Item]) -> int:

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from lowwater.core.mechanisms import registry
 from lowwater.core.policies.history import after_failure, after_summary
-from lowwater.core.policies.safety import cool_down_left, decide, is_settled
+from lowwater.core.policies.safety import cool_down_left, decide, final_without_proposals
 from lowwater.core.proposals import Proposal
-from lowwater.core.turns.candidates import put_on_sale
-from lowwater.core.turns.compaction import Result, Work, need_of
+from lowwater.core.turns.candidates import candidate_plans
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork, need_of
 from lowwater.core.turns.costs import both, cost_of_summaries, prompts_of
-from lowwater.core.turns.decision_context import Situated, arranged, situate, suffices
+from lowwater.core.turns.decision_context import DecisionInputs, arranged, decision_context, suffices
 from lowwater.core.turns.effects import Outcome, Summarize
-from lowwater.core.turns.state import Parked, Setup, State
+from lowwater.core.turns.state import PrefetchedSummary, Setup, State
 from lowwater.core.turns.summaries import obtain
 
 _TURNS_AHEAD = 10
@@ -27,11 +27,11 @@ _SHARE_OF_PRICE = 0.5
 """Or if the rent has reached this share of its price."""
 
 
-class Parking(Struct, frozen=True, kw_only=True):
-    """What came of asking for a summary ahead of its time: one to park, or none, and what either cost."""
+class PrefetchOutcome(Struct, frozen=True, kw_only=True):
+    """What came of asking for a summary ahead of its time: one to keep, or none, and what either cost."""
 
     at: float
-    parked: Parked | None
+    parked: PrefetchedSummary | None
     cost: int | None
     """Nano-dollars; None if that is not known."""
     prompts: int = 0
@@ -41,20 +41,22 @@ class Parking(Struct, frozen=True, kw_only=True):
     """Whether the first summarizer's answer missed too much; None if it gave none."""
 
 
-def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome, Parking | None]:
+def prefetch_summary(
+    state: State, setup: Setup, at: float
+) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
     """Ask for a summary of the middle, if none is parked that fits and this one can be expected to be used.
 
     The session stays as it is until `settle` is told what came of it. A summary without a model is made when it is needed,
     and never parked.
     """
     ladder = setup.ladder(state.standing.at(at))
-    if not ladder.asked or is_parked(state) or cool_down_left(state.past, at):
+    if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
         return None
-    situated = situate(state, setup, at)
+    situated = decision_context(state, setup, at)
     offer = next(iter(registry.summaries(situated.asked)), None)
     if offer is None or offer.span is None or not _is_expected(situated, offer, setup):
         return None
-    work = Work(
+    work = CompactionWork(
         asked=situated.asked,
         prompt=situated.now.prompt,
         at=at,
@@ -63,10 +65,10 @@ def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
     need = need_of(work, situated.asked.items, offer)
     obtained = yield from obtain(need, work.ladder, at=at)
     asked, judged = need.request, obtained.judged
-    spent = Result(items=(), written=obtained.written, lost=obtained.lost)
+    spent = CompactionResult(items=(), written=obtained.written, lost=obtained.lost)
     parked = None
     if judged is not None and obtained.failed_at is None:
-        parked = Parked(
+        parked = PrefetchedSummary(
             span=offer.span,
             numbers=asked.numbers,
             previous=asked.previous,
@@ -74,7 +76,7 @@ def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
             tokens=setup.tokenizer.count(judged.written.text),
             judged=judged,
         )
-    return Parking(
+    return PrefetchOutcome(
         at=at,
         parked=parked,
         cost=cost_of_summaries(state, spent, setup, work),
@@ -84,7 +86,7 @@ def park(state: State, setup: Setup, at: float) -> Generator[Summarize, Outcome,
     )
 
 
-def settle(state: State, parking: Parking) -> State:
+def settle(state: State, parking: PrefetchOutcome) -> State:
     """Return the session with what was prepared for it, whatever happened to it meanwhile: stale or not, it was paid for."""
     failed_at, parked = parking.failed_at, parking.parked
     past = after_summary(state.past) if failed_at is None else after_failure(state.past, at=failed_at)
@@ -100,27 +102,27 @@ def settle(state: State, parking: Parking) -> State:
     return state if parked is None else drop_stale(replace(state, parked=parked, rest=None))
 
 
-def is_parked(state: State) -> bool:
+def is_prefetched(state: State) -> bool:
     """Return whether a summary stands ready that fits the view."""
     return state.parked is not None and state.parked.fits(state.ledger.view.items)
 
 
 def drop_stale(state: State) -> State:
     """Return the session without a parked summary whose messages have changed or are summarised already."""
-    return state if state.parked is None or is_parked(state) else replace(state, parked=None)
+    return state if state.parked is None or is_prefetched(state) else replace(state, parked=None)
 
 
-def _is_expected(situated: Situated, offer: Proposal, setup: Setup) -> bool:
+def _is_expected(situated: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
     """Return whether a summary will be bought or forced soon, as far as can be told: parking costs money."""
     now = situated.now
     if not now.enabled:
         return False
     for turns in (0, _TURNS_AHEAD):
         then = replace(now, prompt=now.prompt + round(turns * now.growth), market=None)
-        forced = not is_settled(decide(then, setup.settings, policy=setup.policy), then)
+        forced = not final_without_proposals(decide(then, setup.settings, policy=setup.policy), then)
         if forced and suffices(replace(situated, now=then), offer):
             return True
     if situated.pricing is None:
         return False
-    bargains = put_on_sale((), [offer], situated.pricing, digests=False)
+    bargains = candidate_plans((), [offer], situated.pricing, digests=False)
     return any(bargain.rent >= _SHARE_OF_PRICE * bargain.price for bargain in bargains)

@@ -17,7 +17,7 @@ from lowwater.core.turns.arrival import with_newest_user
 from lowwater.core.turns.cache import removed_from
 from lowwater.core.turns.commit import with_note, without_note
 from lowwater.core.turns.state import Route, Setup, State, Totals
-from lowwater.core.turns.summaries import Standing
+from lowwater.core.turns.summaries import SummarizerBackoff
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
@@ -178,7 +178,7 @@ def reset(state: State, setup: Setup, at: float) -> State:
     return replace(
         state,
         past=Past(),
-        standing=Standing(),
+        standing=SummarizerBackoff(),
         totals=Totals(),
         ahead=0,
         ahead_prompts=0,

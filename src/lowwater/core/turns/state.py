@@ -13,13 +13,13 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.cache.belief import Belief, BeliefError
 from lowwater.core.cache.layout import KEY_BYTES, Block, Layout, Lifetime
 from lowwater.core.costs.rent import Meter
-from lowwater.core.decisions import Decision, Market, Past, best_of
+from lowwater.core.decisions import Candidates, Decision, Past, best_of
 from lowwater.core.events import Compaction, Rejected
 from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import summarize
-from lowwater.core.mechanisms.editing import Making
-from lowwater.core.mechanisms.registry import Asked, Mechanism, survey
+from lowwater.core.mechanisms.editing import EditContext
+from lowwater.core.mechanisms.registry import Mechanism, ProposalRequest, survey
 from lowwater.core.mechanisms.spans import offer_span, request_for
 from lowwater.core.messages import Format, Message
 from lowwater.core.models.model import FallbackChain, Model
@@ -28,7 +28,7 @@ from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.stored_form import stored_as
 from lowwater.core.summary.request import Judged, SummaryRequest
 from lowwater.core.tokens.calibration import Calibration
-from lowwater.core.turns.summaries import OVERSHOOT, Ladder, Standing
+from lowwater.core.turns.summaries import OVERSHOOT, Ladder, SummarizerBackoff
 from lowwater.core.view import Item, View
 from lowwater.protocols import Tokenizer
 from lowwater.settings import Settings
@@ -39,7 +39,7 @@ _GROWTH = 1.03
 """Looks again when the prompt has grown by this factor: there is more to remove."""
 
 
-class Rest(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_unknown_fields=True):
+class RecheckBackoff(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_unknown_fields=True):
     """Nothing was nearly due when a prompt of `prompt` tokens was looked through."""
 
     until: int
@@ -51,22 +51,24 @@ class Rest(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_u
         return meter < self.until and prompt < _GROWTH * self.prompt
 
 
-def rest_after(market: Market, *, meter: int, read_price: int, prompt: int) -> Rest | None:
+def recheck_backoff(market: Candidates, *, meter: int, read_price: int, prompt: int) -> RecheckBackoff | None:
     """Return how long to rest after a look that found nothing to buy."""
     best = best_of(market.bargains)
     if best is None:
-        return Rest(until=meter + _FOREVER, prompt=prompt)
+        return RecheckBackoff(until=meter + _FOREVER, prompt=prompt)
     if best.is_due:
         return None
     calls = best.calls_left
     wait = _FOREVER if calls is None else read_price * (calls // _PATIENCE)
-    return Rest(until=meter + wait, prompt=prompt) if wait > 0 else None
+    return RecheckBackoff(until=meter + wait, prompt=prompt) if wait > 0 else None
 
 
 _FOREVER = 10**18
 
 
-class Parked(Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forbid_unknown_fields=True):
+class PrefetchedSummary(
+    Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forbid_unknown_fields=True
+):
     """A summary that was asked for, judged and billed, and is not in the view yet.
 
     What it stands for is named as in its request: the numbers of the originals, and the summary it updates. It was made
@@ -97,7 +99,7 @@ class Parked(Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forb
         )
         return same and not request.focus
 
-    def is_ready(self, asked: Asked) -> bool:
+    def is_ready(self, asked: ProposalRequest) -> bool:
         """Return whether it may be published now: it fits, lies between head and tail, and is not too long for the model."""
         zones, span = survey(asked).zones, self.span
         return (
@@ -120,7 +122,7 @@ _SAME_SCALE = 0.005
 """A scale that differs by less than this share does not change the sizes of blocks that were laid out already."""
 
 
-class Laid(Struct, frozen=True, kw_only=True):
+class PromptLayout(Struct, frozen=True, kw_only=True):
     """A view that was laid out: one block for the preamble, and one for each part of a message."""
 
     view: View
@@ -139,15 +141,15 @@ class Laid(Struct, frozen=True, kw_only=True):
         return [ends[0], *(ends[last] for last in self.lasts)]
 
 
-def lay_out(
+def lay_out_prompt(
     view: View,
     *,
     start: bytes,
     prompt: int,
     scale: float,
     marks: Mapping[int, Lifetime],
-    before: Laid | None = None,
-) -> Laid:
+    before: PromptLayout | None = None,
+) -> PromptLayout:
     """Return a view of `prompt` tokens in blocks.
 
     `start` is what else the cache depends on. What the count cannot see is taken to stand in the preamble. `marks` says
@@ -169,7 +171,7 @@ def lay_out(
     for index, mark in marks.items():
         at = 0 if index == PREAMBLE else lasts[index]
         blocks[at] = replace(blocks[at], mark=mark)
-    return Laid(
+    return PromptLayout(
         view=view,
         layout=Layout(blocks=tuple(blocks)),
         start=start,
@@ -188,14 +190,14 @@ def key_behind(layout: Layout, message: Message) -> bytes:
     return key
 
 
-def _begun(view: View, start: bytes, scale: float) -> Laid:
+def _begun(view: View, start: bytes, scale: float) -> PromptLayout:
     """Return a view's preamble laid out, without any message."""
     key = blake2b(start + b"\0" + view.tools + b"\0" + view.system, digest_size=KEY_BYTES).digest()
     preamble = Layout(blocks=(Block(key=key, tokens=0),))
-    return Laid(view=view, layout=preamble, start=start, prompt=0, scale=scale)
+    return PromptLayout(view=view, layout=preamble, start=start, prompt=0, scale=scale)
 
 
-def _goes_on(before: Laid, view: View, start: bytes, scale: float) -> bool:
+def _goes_on(before: PromptLayout, view: View, start: bytes, scale: float) -> bool:
     """Return whether a view is one that was laid out before, with items behind it."""
     old = before.view
     same = (old.system, old.tools, before.start) == (view.system, view.tools, start)
@@ -325,7 +327,7 @@ class State(Struct, frozen=True, kw_only=True):
     assumed: Format | None = None
     """The format that messages were read in before one told it."""
     past: Past = Past()
-    standing: Standing = Standing()
+    standing: SummarizerBackoff = SummarizerBackoff()
     totals: Totals = Totals()
     reported: int = 0
     """The size of the last prompt as its provider reported it; 0 if it never did, or another model answered."""
@@ -348,7 +350,7 @@ class State(Struct, frozen=True, kw_only=True):
     """The newest compaction."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as they were when the last decision was carried out."""
-    parked: Parked | None = None
+    parked: PrefetchedSummary | None = None
     """A summary that was prepared ahead of its time; it may be stale."""
     policy: str = ""
     """The policy that decided last; empty before the first turn."""
@@ -369,11 +371,11 @@ class State(Struct, frozen=True, kw_only=True):
     """The model's tokens that compactions kept out of the last call that was answered."""
     held_until: int = 0
     """The turn up to which nothing is bought, because a compaction was undone."""
-    rest: Rest | None = None
+    rest: RecheckBackoff | None = None
     """How long not to look for something to buy; None if the next turn has to look."""
-    market: Market | None = None
+    market: Candidates | None = None
     """What was on sale at the last decision; None if the policy compares no prices."""
-    laid: Laid | None = None
+    laid: PromptLayout | None = None
     outside: int = 0
     """The number of the newest message that is not in the tail; 0 if all are."""
     call: Call | None = None
@@ -434,7 +436,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         """What the policy asks of the mechanisms, as the settings change it."""
         return preset_under(self.policy.preset, self.settings.tool_results)
 
-    def ladder(self, standing: Standing) -> Ladder:
+    def ladder(self, standing: SummarizerBackoff) -> Ladder:
         """Return how summaries are asked for by a session that stands there."""
         compression = self.settings.compression
         return Ladder(
@@ -448,9 +450,9 @@ class Setup(Struct, frozen=True, kw_only=True):
             accepts_weak=compression.weak_summaries == "accept",
         )
 
-    def making(self, *, offers_recall: bool) -> Making:
+    def making(self, *, offers_recall: bool) -> EditContext:
         """Return what the mechanisms need."""
-        return Making(
+        return EditContext(
             size=self.size,
             tokenizer=self.tokenizer,
             preset=self.preset,

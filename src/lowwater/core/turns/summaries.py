@@ -24,7 +24,9 @@ _LOW_IN_A_ROW = 3
 _RECOVERS = 3_600.0
 
 
-class Standing(Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True):
+class SummarizerBackoff(
+    Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True
+):
     """Where the ladder begins: repeatedly low scores move it down a rung, an hour moves it back to the top."""
 
     first: int = 0
@@ -35,12 +37,12 @@ class Standing(Struct, frozen=True, kw_only=True, rename=stored_as("standing"), 
     no_block_since: float | None = None
     """When a provider was last asked for a block of its own and gave none that was of use; None if it never was."""
 
-    def at(self, now: float) -> "Standing":
+    def at(self, now: float) -> "SummarizerBackoff":
         """Return where it begins at this time."""
         recovered = self.first and not 0 <= now - self.since < _RECOVERS
-        return Standing(no_block_since=self.no_block_since) if recovered else self
+        return SummarizerBackoff(no_block_since=self.no_block_since) if recovered else self
 
-    def after(self, *, low: bool | None, now: float) -> "Standing":
+    def after(self, *, low: bool | None, now: float) -> "SummarizerBackoff":
         """Return it after an answer of its first rung was judged; None if none was."""
         if low is None:
             return self

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from lowwater.core.entries import Compacted, apply_edits
 from lowwater.core.mechanisms import native
-from lowwater.core.mechanisms.editing import Making
+from lowwater.core.mechanisms.editing import EditContext
 from lowwater.core.mechanisms.reasoning import strip_behind
 from lowwater.core.messages import Message, Thinking
 from lowwater.core.models.model import Model
 from lowwater.core.turns.state import Setup, State
-from lowwater.core.view import Edited, Item, Original, Summary, stands_of
+from lowwater.core.view import Edited, Item, Original, Summary, view_items
 
 
 def unbind(state: State, *, after: int) -> State:
@@ -53,11 +53,11 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
     state = replace(state, unbound=None)
     if all(old is new for old, new in zip(items, kept, strict=True)):
         return state
-    entry = Compacted(at=at, mechanisms=("reasoning",), stands=stands_of(kept))
+    entry = Compacted(at=at, mechanisms=("reasoning",), stands=view_items(kept))
     return replace(state, ledger=state.ledger.append(entry))
 
 
-def with_opening(items: Sequence[Item], state: State, making: Making) -> list[Item]:
+def with_opening(items: Sequence[Item], state: State, making: EditContext) -> list[Item]:
     """Return the items with its thinking back in the answer that opens the running tool loop, if a budget needs it there."""
     kept = list(items)
     at = opening_of(kept) if _has_budget(state) and not state.binds_thinking else None

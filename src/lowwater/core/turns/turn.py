@@ -6,25 +6,31 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
-from lowwater.core.decisions import Compact, Decision, Situation
+from lowwater.core.decisions import Compact, Decision, DecisionContext
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import made_legal
 from lowwater.core.messages import Message
-from lowwater.core.policies.safety import cool_down_left, decide, is_settled
+from lowwater.core.policies.safety import cool_down_left, decide, final_without_proposals
 from lowwater.core.policies.warnings import UsageWarning, warn
-from lowwater.core.turns.arrival import Incoming, append, shorten_new, take_in, told
+from lowwater.core.turns.arrival import (
+    Incoming,
+    append,
+    sync_messages,
+    truncate_on_arrival,
+    with_detected_format,
+)
 from lowwater.core.turns.cache import answered, calling
 from lowwater.core.turns.commit import Acted, commit, keep
-from lowwater.core.turns.compaction import Result, Work, carry_out
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
 from lowwater.core.turns.costs import beside_record, turn_record
 from lowwater.core.turns.decision_context import (
-    Situated,
+    DecisionInputs,
     arranged,
+    decision_context,
     follow_native,
     limits_for,
     rested,
-    situate,
     tell_in_words,
     with_native,
     with_offers,
@@ -52,10 +58,10 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
     """Take in what the client brings, compact if the policy says so, and return what to send."""
-    state = drop_stale(take_in(state, incoming, setup, at))
+    state = drop_stale(sync_messages(state, incoming, setup, at))
     state = follow_native(tell_in_words(state, setup, at), setup, at)
     state = measure_growth(strip_unbound(state, setup, at))
-    at_door = shorten_new(state, setup, at)
+    at_door = truncate_on_arrival(state, setup, at)
     acted = yield from _fit(at_door.state, setup, at)
     state = acted.state
     messages = made_legal(state.ledger.view.messages)
@@ -91,12 +97,12 @@ def record(state: State, response: Response, setup: Setup, at: float) -> Recorde
         state = replace(state, doubted=largest_prompt(said) if response.usage is None else 0)
     wire = response.message.wire
     if state.format is None and wire is not None:
-        state = told(state, wire.format)
+        state = with_detected_format(state, wire.format)
     after = append(answered(learn(state, response), response), [response.message], setup, at)
     return Recorded(state=after, record=turn_record(state, response, at), doubt=response.doubt)
 
 
-def record_beside(state: State, response: Response, at: float) -> Recorded:
+def record_side_call(state: State, response: Response, at: float) -> Recorded:
     """Bill a call that is no part of the conversation: it is not appended, and what is believed of the cache stays.
 
     The call under way, if there is one, is another.
@@ -112,13 +118,13 @@ def record_beside(state: State, response: Response, at: float) -> Recorded:
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
     """Compact by hand, whatever the policy thinks; `focus` is kept in more detail."""
-    situated = situate(state, setup, at, forced=True)
+    situated = decision_context(state, setup, at, forced=True)
     return (yield from _act(state, situated, setup, focus=focus))
 
 
-def deliberate(state: State, setup: Setup, at: float) -> State:
+def dry_run(state: State, setup: Setup, at: float) -> State:
     """Return the session with the decision that would be taken now; nothing is carried out."""
-    situated, decision = _decided(situate(state, setup, at), setup)
+    situated, decision = _decided(decision_context(state, setup, at), setup)
     return replace(state, decision=decision, market=situated.now.market, rejected=())
 
 
@@ -126,7 +132,7 @@ def _fit(state: State, setup: Setup, at: float) -> Steps[Acted]:
     """Act, and again as long as what does not fit gets smaller: a plan may fall short of what it promised."""
     events: tuple[Event, ...] = ()
     for _ in range(_MOST_ACTS):
-        situated = situate(state, setup, at)
+        situated = decision_context(state, setup, at)
         if events and situated.now.fits:
             break
         acted = yield from _act(state, situated, setup)
@@ -137,7 +143,7 @@ def _fit(state: State, setup: Setup, at: float) -> Steps[Acted]:
     return Acted(state=state, events=events)
 
 
-def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> Steps[Acted]:
+def _act(state: State, situated: DecisionInputs, setup: Setup, *, focus: str = "") -> Steps[Acted]:
     """Decide, carry the decision out, and commit what came of it."""
     situated, decision = _decided(situated, setup)
     now = situated.now
@@ -152,7 +158,7 @@ def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> 
     if not isinstance(decision, Compact):
         return keep(replace(state, decision=decision), decision.because, now)
     decision = with_native(decision, situated, state, setup)
-    work = Work(
+    work = CompactionWork(
         asked=situated.asked,
         prompt=now.prompt,
         at=now.at,
@@ -168,7 +174,7 @@ def _act(state: State, situated: Situated, setup: Setup, *, focus: str = "") -> 
     return replace(acted, state=drop_stale(acted.state))
 
 
-def _ladder(state: State, setup: Setup, now: Situation, decision: Compact) -> Ladder:
+def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact) -> Ladder:
     """Return who is asked for summaries; while they cool down nobody is, unless the prompt would not fit at all or a person asked."""
     ladder = arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at)
     if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
@@ -177,22 +183,22 @@ def _ladder(state: State, setup: Setup, now: Situation, decision: Compact) -> La
 
 
 def _telling(
-    steps: Generator[Summarize, Outcome, Result], ledger: Ledger
-) -> Generator[Summarize, Outcome, Result]:
+    steps: Generator[Summarize, Outcome, CompactionResult], ledger: Ledger
+) -> Generator[Summarize, Outcome, CompactionResult]:
     """Carry the steps out, telling whoever is asked what the turn has made of the session so far."""
     try:
         effect = next(steps)
         while True:
             effect = steps.send((yield replace(effect, ledger=ledger)))
     except StopIteration as done:
-        result: Result = done.value
+        result: CompactionResult = done.value
         return result
 
 
-def _decided(situated: Situated, setup: Setup) -> tuple[Situated, Decision]:
+def _decided(situated: DecisionInputs, setup: Setup) -> tuple[DecisionInputs, Decision]:
     """Decide, asking the mechanisms only if that can make a difference."""
     decision = decide(situated.now, setup.settings, policy=setup.policy)
-    if is_settled(decision, situated.now):
+    if final_without_proposals(decision, situated.now):
         return situated, decision
     situated = with_offers(situated)
     return situated, decide(situated.now, setup.settings, policy=setup.policy)

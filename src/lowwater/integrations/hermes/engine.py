@@ -13,8 +13,8 @@ from lowwater.integrations.hermes.history import (
     CHAT,
     ENGINES,
     Json,
-    Kept,
-    Standings,
+    OpenSession,
+    ShownHistories,
     answer_of,
     keys_of,
     sent_for,
@@ -43,13 +43,13 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
     threshold_percent = 0.5
     model = base_url = api_key = provider = api_mode = ""
     _session: Session | None
-    _standings: Standings
+    _standings: ShownHistories
     _is_behind: bool
     """Whether the view was compacted, and Hermes' list not yet."""
 
     def __init__(self, *, sees_calls: bool = False) -> None:
         self._sees_calls = sees_calls
-        self._kept = Kept()
+        self._kept = OpenSession()
         self._database: Any = None
         self._session_id = ""
         self._name = ""
@@ -224,12 +224,12 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
 
     def _begin(self) -> None:
         self._session = None
-        self._standings = Standings()
+        self._standings = ShownHistories()
         self._is_behind = False
 
     def _take_in(self, messages: list[Json]) -> Session:
         session = self.session
-        session.take_in(list(self._standings.whole_of([sent_form(message) for message in messages])))
+        session.sync_messages(list(self._standings.whole_of([sent_form(message) for message in messages])))
         return session
 
 

@@ -155,7 +155,7 @@ _STORES: dict[str, Store] = {}
 _LOCK = threading.Lock()
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class OpenSession(Struct, frozen=True, kw_only=True):
     """What a conversation is opened with."""
 
     model: str = ""
@@ -221,7 +221,7 @@ def _store(home: str, settings: Settings) -> Store:
 _REMEMBERED = 3
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class ShownHistory(Struct, frozen=True, kw_only=True):
     """A list, by its keys, and the history that it stands for."""
 
     keys: tuple[bytes, ...] = ()
@@ -240,23 +240,23 @@ class Standing(Struct, frozen=True, kw_only=True):
             same -= 1
         return same
 
-    def going_on(self, listed: Sequence[Json], keys: Sequence[bytes]) -> "Standing":
+    def going_on(self, listed: Sequence[Json], keys: Sequence[bytes]) -> "ShownHistory":
         """Return what a list stands for that goes on from this one, or goes another way from somewhere in it."""
         same = self.in_common(keys)
         start = (self.ends[same - 1] or 0) if same else 0
         new = listed[same:]
-        return Standing(
+        return ShownHistory(
             keys=tuple(keys),
             ends=(*self.ends[:same], *range(start + 1, start + 1 + len(new))),
             whole=(*self.whole[:start], *new),
         )
 
 
-class Standings:
+class ShownHistories:
     """What the lists stand for that Hermes had last: the newest first, and those before if it goes back to one."""
 
     def __init__(self) -> None:
-        self._known: list[Standing] = [Standing()]
+        self._known: list[ShownHistory] = [ShownHistory()]
 
     @property
     def are_new(self) -> bool:
@@ -297,10 +297,10 @@ class Standings:
             else:
                 shown.append(message)
                 ends.append(end)
-        self._remember(Standing(keys=tuple(keys_of(shown)), ends=tuple(ends), whole=whole))
+        self._remember(ShownHistory(keys=tuple(keys_of(shown)), ends=tuple(ends), whole=whole))
         return shown
 
-    def _remember(self, standing: Standing) -> None:
+    def _remember(self, standing: ShownHistory) -> None:
         self._known = [standing, *self._known][:_REMEMBERED]
 
 

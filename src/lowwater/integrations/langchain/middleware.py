@@ -37,11 +37,11 @@ from lowwater.core.recall.recalled import is_recall, openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
     Answered,
+    FrameworkSessions,
     Mark,
     Piece,
     Preamble,
     Sending,
-    Sessions,
     Shown,
     Unit,
     abegin,
@@ -344,7 +344,7 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, lowwater: Lowwater, *, recall: bool = False, marks: bool = True) -> None:
         super().__init__()
-        self._sessions = Sessions(lowwater, source="langchain")
+        self._sessions = FrameworkSessions(lowwater, source="langchain")
         self.tools: Sequence[BaseTool] = _recall_tools() if recall else ()
         self._marks = marks
 

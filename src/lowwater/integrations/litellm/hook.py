@@ -14,7 +14,7 @@ from lowwater.core.formats.refusals import refuses_images
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.framework import Newest
-from lowwater.integrations.litellm.messages import Json, Listening, answer_of, name_of
+from lowwater.integrations.litellm.messages import Json, StreamListener, answer_of, name_of
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -89,7 +89,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         request_data: Json,
     ) -> AsyncIterator[Any]:
         """Pass a stream on, and record its answer before the client sees the end."""
-        listening = Listening("openai_chat" if "completion" in _kind(request_data) else "anthropic")
+        listening = StreamListener("openai_chat" if "completion" in _kind(request_data) else "anthropic")
         async for chunk in response:
             listening.hear(chunk)
             yield chunk
@@ -143,7 +143,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         except LowwaterError as error:
             _log.warning("an answer was not recorded: %s", error)
 
-    def _asked(self, alias: str) -> "Asked":
+    def _asked(self, alias: str) -> "ProxyRequest":
         """Return the model that is asked under a name of the proxy's list, and the window that its list tells."""
         from litellm.proxy import proxy_server  # type: ignore[import-not-found]  # noqa: PLC0415 - runs in the proxy only
 
@@ -153,11 +153,11 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
                 named = str(deployment["litellm_params"]["model"])
                 window = (deployment.get("model_info") or {}).get("max_input_tokens")
                 model = self._models.get(alias) or named.partition("/")[2] or named
-                return Asked(model=model, window=int(window or 0))
-        return Asked(model=self._models.get(alias) or alias)
+                return ProxyRequest(model=model, window=int(window or 0))
+        return ProxyRequest(model=self._models.get(alias) or alias)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ProxyRequest(Struct, frozen=True, kw_only=True):
     """What stands behind a name of the proxy's list."""
 
     model: str

@@ -26,7 +26,7 @@ def answer_of(response: object) -> Json | None:
     return told if "content" in told else None
 
 
-class Listening:
+class StreamListener:
     """Hears a stream on its way to the client."""
 
     def __init__(self, format: Format) -> None:

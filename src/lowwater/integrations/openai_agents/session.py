@@ -39,10 +39,10 @@ from lowwater.core.messages import (
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
     Answered,
+    FrameworkSessions,
     Piece,
     Preamble,
     Sending,
-    Sessions,
     Shown,
     Unit,
     abegin,
@@ -342,7 +342,7 @@ class LowwaterSession:
 
     def __init__(self, session_id: str, lowwater: Lowwater, *, history: History | None = None) -> None:
         self.session_id = session_id
-        self._sessions = Sessions(lowwater, source="openai-agents")
+        self._sessions = FrameworkSessions(lowwater, source="openai-agents")
         self.session = self._sessions.named(session_id)
         """The Lowwater session: status, checkpoints, rewind, recall."""
         self._history: History = SQLiteSession(session_id) if history is None else history

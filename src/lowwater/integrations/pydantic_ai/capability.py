@@ -45,10 +45,10 @@ from lowwater.core.messages import (
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
     Answered,
+    FrameworkSessions,
     Piece,
     Preamble,
     Sending,
-    Sessions,
     Shown,
     Unit,
     abegin,
@@ -349,7 +349,7 @@ class LowwaterCapability(AbstractCapability[Any]):
 
     def __init__(self, lowwater: Lowwater, *, recall: bool = False) -> None:
         self.id = "lowwater"
-        self._sessions = Sessions(lowwater, source="pydantic-ai")
+        self._sessions = FrameworkSessions(lowwater, source="pydantic-ai")
         self.recall = recall
 
     def session(self, conversation: str) -> Session:

@@ -45,7 +45,7 @@ _TOOL_SEARCH = "ToolSearch"
 _KEY_BYTES = 8
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class AuditedCall(Struct, frozen=True, kw_only=True):
     """One call to a model."""
 
     index: int
@@ -93,12 +93,12 @@ class Call(Struct, frozen=True, kw_only=True):
         return self.model.prices_at(usage.prompt, self.at) if self.at_list_price else None
 
 
-def calls_of(recording: Recording, pricing: Pricing, told: Collection[bytes] = ()) -> tuple[Call, ...]:
+def calls_of(recording: Recording, pricing: Pricing, told: Collection[bytes] = ()) -> tuple[AuditedCall, ...]:
     """Return the calls of a recording; those whose keys were `told` before are copies."""
     return tuple(_calls(recording, pricing, told))
 
 
-def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> Iterator[Call]:
+def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> Iterator[AuditedCall]:
     compactions = {
         each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
     }
@@ -112,7 +112,7 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
             name = recorded.call.model or recording.model
             asked = recorded.call.asked_at if recorded.call.asked_at is not None else last
             keys = tuple(_keys(recorded.call, recorded.at))
-            yield Call(
+            yield AuditedCall(
                 index=index,
                 model=pricing.model(name, recorded.at if asked is None else asked),
                 usage=_metered(recorded.call.usage),
@@ -175,7 +175,7 @@ class Miss(Struct, frozen=True, kw_only=True):
     cost: int | None
 
 
-def misses_of(calls: Sequence[Call]) -> tuple[Miss | None, ...]:
+def misses_of(calls: Sequence[AuditedCall]) -> tuple[Miss | None, ...]:
     """Return the miss of each call, None where it read all it could.
 
     A call could have read the prompt of the one before, as far as its own reaches; the first could have read all of its
@@ -184,7 +184,7 @@ def misses_of(calls: Sequence[Call]) -> tuple[Miss | None, ...]:
     return tuple(map(_Following(is_cached=uses_cache(calls)).miss, calls))
 
 
-def uses_cache(calls: Sequence[Call]) -> bool:
+def uses_cache(calls: Sequence[AuditedCall]) -> bool:
     """Whether any call says that it read from a cache or wrote to one."""
     return any(call.usage is not None and call.usage.prompt > call.usage.uncached for call in calls)
 
@@ -195,7 +195,7 @@ def shortfall(before: Usage | None, usage: Usage) -> int:
     return max(0, could - usage.cache_read)
 
 
-def is_expired(before: Call, call: Call, *, long: bool) -> bool:
+def is_expired(before: AuditedCall, call: AuditedCall, *, long: bool) -> bool:
     """Whether the call came after what the one before stored was gone, by the provider's lifetimes."""
     used, now = before.answered if before.answered is not None else before.asked, call.at
     if used is None or now is None:
@@ -215,12 +215,12 @@ class _Following:
 
     def __init__(self, *, is_cached: bool) -> None:
         self._is_cached = is_cached
-        self._before: Call | None = None
+        self._before: AuditedCall | None = None
         self._first = 0
         self._found = 0  # what the first call read, and a little more
         self._long = False
 
-    def miss(self, call: Call) -> Miss | None:
+    def miss(self, call: AuditedCall) -> Miss | None:
         usage = call.usage
         if usage is None:
             return None
@@ -233,7 +233,7 @@ class _Following:
         self._long = lifetime_after(usage, long=self._long)
         return found if tokens else None
 
-    def _cause(self, call: Call, usage: Usage, tokens: int) -> Cause:
+    def _cause(self, call: AuditedCall, usage: Usage, tokens: int) -> Cause:
         before = self._before
         if before is None or before.usage is None:
             return "first"
@@ -249,7 +249,7 @@ class _Following:
             return "expired"
         return self._edited(call, usage, before.usage)
 
-    def _edited(self, call: Call, usage: Usage, before: Usage) -> Cause:
+    def _edited(self, call: AuditedCall, usage: Usage, before: Usage) -> Cause:
         """Tell a change by the client from a loss at the provider.
 
         Clients change things when the user speaks, and the list of tools when the model searches for some. And a
@@ -267,7 +267,7 @@ class _Following:
         return "evicted"
 
 
-def _cost(call: Call, usage: Usage, tokens: int) -> int | None:
+def _cost(call: AuditedCall, usage: Usage, tokens: int) -> int | None:
     """Return what tokens cost more than reading them, billed like the rest of what the call did not read."""
     prices, rest = call.prices, usage.prompt - usage.cache_read
     if prices is None:
@@ -296,13 +296,13 @@ class Start(Struct, frozen=True, kw_only=True):
     """The share of what a call inside of a turn should read behind the fixed start that it has to write anew, for no reason one knows."""
 
 
-def foresee(calls: Sequence[Call], start: Start | None = None) -> tuple[Usage | None, ...]:
+def foresee(calls: Sequence[AuditedCall], start: Start | None = None) -> tuple[Usage | None, ...]:
     """Return the input side of each call as foreseen, None where its prompt was not recorded."""
     session = _Session(start)
     return tuple(session.call(call, call.usage) if call.usage is not None else None for call in calls)
 
 
-def foreseen_bill(calls: Sequence[Call], start: Start | None = None) -> Foreseen | None:
+def foreseen_bill(calls: Sequence[AuditedCall], start: Start | None = None) -> Foreseen | None:
     """Return the input bill as foreseen and as recorded, copies left out; None if no price is known or no cache used."""
     pairs = list(_bills(calls, start)) if uses_cache(calls) else []
     if not pairs:
@@ -310,7 +310,7 @@ def foreseen_bill(calls: Sequence[Call], start: Start | None = None) -> Foreseen
     return Foreseen(foreseen=sum(one for one, _ in pairs), recorded=sum(other for _, other in pairs))
 
 
-def _bills(calls: Sequence[Call], start: Start | None) -> Iterator[tuple[int, int]]:
+def _bills(calls: Sequence[AuditedCall], start: Start | None) -> Iterator[tuple[int, int]]:
     for call, foreseen in zip(calls, foresee(calls, start), strict=True):
         prices, usage = call.prices, call.usage
         if prices is not None and usage is not None and foreseen is not None and not call.copied:
@@ -332,7 +332,7 @@ class _Session:
         self._long = False
         self._count = 0
 
-    def call(self, call: Call, usage: Usage) -> Usage:
+    def call(self, call: AuditedCall, usage: Usage) -> Usage:
         is_first = not self._blocks
         if is_first:
             self._long = lifetime_after(usage, long=False)
@@ -358,7 +358,7 @@ class _Session:
                 self._add(end - self._size)
         self._fixed = 1 if start.fixed else 0
 
-    def _go_on(self, call: Call, usage: Usage) -> None:
+    def _go_on(self, call: AuditedCall, usage: Usage) -> None:
         """Make the blocks those of this prompt: what is left of the one before, and what is new."""
         if call.compaction is not None or call.loads_tools:
             del self._blocks[self._fixed :]
@@ -400,7 +400,7 @@ class _Session:
             newer = self._blocks[self._fixed]
             self._blocks[self._fixed] = Block(key=newer.key, tokens=older.tokens + newer.tokens)
 
-    def _layout(self, call: Call) -> Layout:
+    def _layout(self, call: AuditedCall) -> Layout:
         """Return the prompt as the model's cache sees it: marked at its end and at that of its fixed start."""
         asked: Lifetime = "long" if self._long else "short"
         marked = {len(self._blocks) - 1, self._fixed - 1}

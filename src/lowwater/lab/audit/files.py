@@ -15,7 +15,7 @@ from platformdirs import user_cache_path
 
 import lowwater
 from lowwater.errors import BadInput, LowwaterError, defect
-from lowwater.lab.audit.calls import Call, Pricing, calls_of
+from lowwater.lab.audit.calls import AuditedCall, Pricing, calls_of
 from lowwater.lab.audit.findings import AuditedSession, DayOf
 from lowwater.lab.audit.session import audit_session, numpy_version
 from lowwater.logs.files import RecordedFile
@@ -30,10 +30,10 @@ class Part(Struct, frozen=True, kw_only=True):
     """The calls of one session in a recording, with those around them that others made or told."""
 
     recording: Recording
-    calls: tuple[Call, ...]
+    calls: tuple[AuditedCall, ...]
 
 
-def parts_of(recording: Recording, calls: Sequence[Call]) -> Iterator[Part]:
+def parts_of(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[Part]:
     """Yield the session itself, then the beginning of each other session whose calls it repeats."""
     others = dict.fromkeys(call.made_by for call in calls if call.made_by)
     if not others:
@@ -100,7 +100,7 @@ def _together(pieces: Sequence[AuditedSession]) -> list[AuditedSession]:
     return [one, *whole[1:]]
 
 
-class Unread(Struct, frozen=True, kw_only=True):
+class UnreadFile(Struct, frozen=True, kw_only=True):
     """A file, or the rest of one, that gave no session."""
 
     path: str
@@ -125,7 +125,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     stamp: Stamp
     sessions: tuple[AuditedSession, ...]
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadFile, ...] = ()
     keys: tuple[bytes, ...] = ()
     """Those of all calls in it."""
     copied: tuple[bytes, ...] = ()
@@ -134,7 +134,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """How many calls these are."""
 
 
-class Kept:
+class AuditCache:
     """A folder with an entry for each file that was audited; whatever is wrong with it, the file is read again."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -262,7 +262,7 @@ class AuditedFile(Struct, frozen=True, kw_only=True):
 
     path: str
     sessions: tuple[AuditedSession, ...] = ()
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadFile, ...] = ()
     repeated: int = 0
     """Calls in it that a file before had told."""
     from_cache: bool = False
@@ -272,7 +272,7 @@ def audit_files(
     paths: Iterable[Path],
     *,
     day_of: DayOf,
-    kept: Kept | None = None,
+    kept: AuditCache | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     pricing: Pricing | None = None,
     read: Reader = recordings,
@@ -290,7 +290,7 @@ class _Run:
     def __init__(
         self,
         day_of: DayOf,
-        kept: Kept | None,
+        kept: AuditCache | None,
         on_progress: Callable[[Progress], None] | None,
         pricing: Pricing,
         read: Reader,
@@ -309,7 +309,7 @@ class _Run:
         for path, stamp in zip(paths, stamps, strict=True):
             self._tell(0, path)
             if stamp is None:
-                yield AuditedFile(path=str(path), unread=(Unread(path=str(path), why="it is not there"),))
+                yield AuditedFile(path=str(path), unread=(UnreadFile(path=str(path), why="it is not there"),))
                 continue
             known = self._kept.find(stamp, self._told) if self._kept else None
             entry = known or self._audit(path, stamp)
@@ -329,24 +329,24 @@ class _Run:
 
     def _audit(self, path: Path, stamp: Stamp) -> Entry:
         sessions: list[AuditedSession] = []
-        unread: list[Unread] = []
+        unread: list[UnreadFile] = []
         keys: list[bytes] = []
         repeated = 0
 
         def skip(skipped: Skipped) -> None:
-            unread.append(Unread(path=skipped.path, why=skipped.why, broken=len(skipped.broken)))
+            unread.append(UnreadFile(path=skipped.path, why=skipped.why, broken=len(skipped.broken)))
 
         for recording in self._read(
             [path], on_progress=lambda at: self._tell(at.read, path), on_skipped=skip
         ):
-            calls: tuple[Call, ...] = ()
+            calls: tuple[AuditedCall, ...] = ()
             try:
                 calls = calls_of(recording, self._pricing, self._told)
                 sessions += self._sessions(recording, calls)
             except LowwaterError as error:
-                unread.append(Unread(path=f"{path} {recording.id}", why=str(error)))
+                unread.append(UnreadFile(path=f"{path} {recording.id}", why=str(error)))
             except Exception as error:  # noqa: BLE001 - a report on many sessions outlives a defect in one, and names it
-                unread.append(Unread(path=f"{path} {recording.id}", why=defect(error)))
+                unread.append(UnreadFile(path=f"{path} {recording.id}", why=defect(error)))
             keys += (key for call in calls for key in call.keys)
             repeated += sum(call.copied for call in calls)
         found = tuple(dict.fromkeys(keys))
@@ -359,7 +359,7 @@ class _Run:
             repeated=repeated,
         )
 
-    def _sessions(self, recording: Recording, calls: Sequence[Call]) -> list[AuditedSession]:
+    def _sessions(self, recording: Recording, calls: Sequence[AuditedCall]) -> list[AuditedSession]:
         """Return the sessions of a recording that have calls of their own, or none at all."""
         return [
             audit_session(part.recording, part.calls, day_of=self._day_of)

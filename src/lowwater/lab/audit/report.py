@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.wording import counted
-from lowwater.lab.audit.files import AuditedFile, Unread, joined
+from lowwater.lab.audit.files import AuditedFile, UnreadFile, joined
 from lowwater.lab.audit.findings import (
     AuditedSession,
     Cause,
@@ -88,7 +88,7 @@ class Report(Struct, frozen=True, kw_only=True):
     accuracy: Accuracy | None
     broken: int
     broken_at: tuple[str, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[UnreadFile, ...]
     copied: int
 
 

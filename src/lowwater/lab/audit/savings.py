@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from lowwater.core.cache.belief import HALF_LIFE
-from lowwater.lab.audit.calls import Call
+from lowwater.lab.audit.calls import AuditedCall
 from lowwater.lab.audit.findings import Saving
 from lowwater.lab.course import Action, Course, Prune, Sheet, State, Summarise, shown_window
 from lowwater.lab.schedules import Policy, RentOrBuy, Tally, never, run
@@ -18,7 +18,7 @@ MOST_CALLS = 1_500
 """A tally needs memory by the square of the calls; a longer session is estimated on its first ones."""
 
 
-def sheet_of(calls: Sequence[Call]) -> Sheet | None:
+def sheet_of(calls: Sequence[AuditedCall]) -> Sheet | None:
     """Return the prices of the model that had most input, at the lifetime that was written most; None if unknown."""
     prompts: dict[str, int] = {}
     for call in calls:

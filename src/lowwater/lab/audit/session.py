@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.models.model import Prices
-from lowwater.lab.audit.calls import Call, Miss, foreseen_bill, misses_of
+from lowwater.lab.audit.calls import AuditedCall, Miss, foreseen_bill, misses_of
 from lowwater.lab.audit.findings import (
     AuditedSession,
     Cause,
@@ -30,7 +30,7 @@ from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
 
-def rows_of(calls: Sequence[Call], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
+def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
     """Return a row for each day and model of the calls, in order; copies are left out."""
     rows: dict[tuple[str, str], Row] = {}
     for call, miss in zip(calls, misses, strict=True):
@@ -58,7 +58,7 @@ def _together(one: Row, other: Row) -> Row:
     )
 
 
-def _figures(call: Call) -> Figures:
+def _figures(call: AuditedCall) -> Figures:
     usage = together(call.billed)
     output = call.output + sum(other.output for other in call.others)
     priced = [(each, call.prices_of(each)) for each in call.billed]
@@ -77,7 +77,7 @@ def _tokens(usage: Usage) -> Figures:
     )
 
 
-def _spending(call: Call) -> Spending:
+def _spending(call: AuditedCall) -> Spending:
     if call.usage is None:
         return Spending()
     priced = ((each, call.prices_of(each)) for each in call.billed)
@@ -93,7 +93,7 @@ def _spent(usage: Usage, prices: Prices) -> Spending:
     )
 
 
-def row_of_sum(usage: Usage, calls: Sequence[Call], day_of: DayOf) -> Row:
+def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> Row:
     """Return the row of calls of which only the sum was recorded.
 
     It has no price if the sum is above a cliff of the model: then the size of each call decides.
@@ -124,7 +124,7 @@ TAIL = 20_000
 _PLACES = 5
 
 
-def audit_session(recording: Recording, calls: Sequence[Call], *, day_of: DayOf) -> AuditedSession:
+def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf) -> AuditedSession:
     """Return what one session consumed and cost, why its cache missed, and what compaction did or could have done."""
     misses = misses_of(calls)
     sizes = sizes_of(recording, calls, tail=TAIL)
@@ -170,7 +170,7 @@ def numpy_version() -> str:
     return np.__version__
 
 
-def _estimate(sizes: Sizes, calls: Sequence[Call], natives: tuple[Native, ...]) -> _Estimate:
+def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native, ...]) -> _Estimate:
     """Return what could be saved, and the compactions beside rent-or-buy; or why neither is estimated.
 
     Of a session that goes on from another, what could be saved is told with the other.
@@ -204,6 +204,6 @@ def _before(summaries: Sequence[int], native: Native) -> int:
     return max((call for call in summaries if call < native.call), default=0)
 
 
-def _main_model(calls: Sequence[Call]) -> str:
+def _main_model(calls: Sequence[AuditedCall]) -> str:
     names = [call.model.name for call in calls]
     return max(sorted(set(names)), key=names.count, default="")

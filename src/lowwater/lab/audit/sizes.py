@@ -10,7 +10,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_at, nano_dollars
 from lowwater.core.messages import Message, ToolCall, texts_of
 from lowwater.core.tools import class_of
-from lowwater.lab.audit.calls import SUMMARY, Call, Miss, is_expired, lifetime_after
+from lowwater.lab.audit.calls import SUMMARY, AuditedCall, Miss, is_expired, lifetime_after
 from lowwater.lab.audit.findings import DayOf, Native
 from lowwater.lab.course import Course, Turn, elided_size, uses_to_expect
 from lowwater.logs.recording import Recording
@@ -42,7 +42,7 @@ class Sizes(Struct, frozen=True, kw_only=True):
     ratio: float
 
 
-def sizes_of(recording: Recording, calls: Sequence[Call], *, tail: int) -> Sizes:
+def sizes_of(recording: Recording, calls: Sequence[AuditedCall], *, tail: int) -> Sizes:
     """Return the course of the calls whose prompts were recorded, as it would be without the client's compactions.
 
     A prompt that grew tells what was new; where a client compacted or dropped something, the characters tell. Of the
@@ -91,14 +91,14 @@ def _result(text: str, call: ToolCall | None) -> _Result:
     )
 
 
-def _growth(before: Call, call: Call) -> int | None:
+def _growth(before: AuditedCall, call: AuditedCall) -> int | None:
     if before.usage is None or call.usage is None or call.compaction is not None:
         return None
     grown = call.usage.prompt - before.usage.prompt
     return grown if grown >= 0 and call.model.name == before.model.name else None
 
 
-def _gap(before: Call, call: Call) -> float:
+def _gap(before: AuditedCall, call: AuditedCall) -> float:
     used = before.answered if before.answered is not None else before.asked
     return 0.0 if used is None or call.at is None else max(0.0, call.at - used)
 
@@ -131,7 +131,12 @@ _SUMMARY_TOKENS = 3_000
 
 
 def natives_of(
-    recording: Recording, calls: Sequence[Call], misses: Sequence[Miss | None], *, ratio: float, day_of: DayOf
+    recording: Recording,
+    calls: Sequence[AuditedCall],
+    misses: Sequence[Miss | None],
+    *,
+    ratio: float,
+    day_of: DayOf,
 ) -> Iterator[Native]:
     """Yield the compactions between calls whose prompts were recorded; `ratio` is tokens per character."""
     metered = [at for at, call in enumerate(calls) if call.usage is not None]
@@ -157,11 +162,11 @@ class _Moved(Struct, frozen=True, kw_only=True):
     written: int = 0
 
 
-def _is_summary(call: Call) -> bool:
+def _is_summary(call: AuditedCall) -> bool:
     return call.compaction is not None and call.compaction.kind == "summary"
 
 
-def _moved(recording: Recording, before: Call, call: Call, ratio: float) -> _Moved:
+def _moved(recording: Recording, before: AuditedCall, call: AuditedCall, ratio: float) -> _Moved:
     """Return what a compaction moved: the prompts around it tell of a summary; of a prune what was cleared does."""
     assert call.compaction is not None
     assert before.usage is not None
@@ -182,7 +187,13 @@ def _moved(recording: Recording, before: Call, call: Call, ratio: float) -> _Mov
 
 
 def _native(
-    before: Call, served: Sequence[Call], miss: Miss | None, moved: _Moved, *, turn: int, long: bool
+    before: AuditedCall,
+    served: Sequence[AuditedCall],
+    miss: Miss | None,
+    moved: _Moved,
+    *,
+    turn: int,
+    long: bool,
 ) -> Native:
     call = served[0]
     assert call.compaction is not None
@@ -209,20 +220,20 @@ def _native(
     )
 
 
-def _summary_tokens(recording: Recording, call: Call, ratio: float) -> int:
+def _summary_tokens(recording: Recording, call: AuditedCall, ratio: float) -> int:
     assert call.compaction is not None
     behind = recording.messages[call.compaction.index : call.index]
     found = round(sum(characters(each.message) for each in behind if each.kind == SUMMARY) * ratio)
     return found or _SUMMARY_TOKENS
 
 
-def _recorded(call: Call) -> int | None:
+def _recorded(call: AuditedCall) -> int | None:
     """Return what was billed beside the call after a compaction: that is where clients who record it put the summary."""
     priced = [(usage, call.prices_of(usage)) for usage in call.others]
     return _sum([None if prices is None else cost_at(usage, prices) for usage, prices in priced])
 
 
-def _summary_cost(before: Call, written: int, *, expired: bool) -> int | None:
+def _summary_cost(before: AuditedCall, written: int, *, expired: bool) -> int | None:
     """Return what asking for the summary cost, had the request ridden the prompt of the call before."""
     if before.prices is None or before.usage is None:
         return None
@@ -231,7 +242,7 @@ def _summary_cost(before: Call, written: int, *, expired: bool) -> int | None:
     return cost_at(asked, before.prices)
 
 
-def _saved(call: Call, removed: int, *, was_warm: bool | None) -> int | None:
+def _saved(call: AuditedCall, removed: int, *, was_warm: bool | None) -> int | None:
     """Return what a call would have paid for the tokens removed: to read them if it read anything at all."""
     prices, usage = call.prices, call.usage
     if prices is None or usage is None:

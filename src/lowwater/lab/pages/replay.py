@@ -12,15 +12,7 @@ from msgspec import Struct
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.lab.pages.document import (
-    Document,
-    Tile,
-    listed,
-    money,
-    share,
-    times,
-    written,
-)
+from lowwater.lab.pages.document import Document, Tile, listed, money, share, times, written
 from lowwater.lab.peers import DECLARED, PEERS
 from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Event, Kind, Series, SessionResult
 from lowwater.lab.replay.report import NANO, Figures, PolicyReport, Report

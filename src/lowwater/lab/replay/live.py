@@ -55,7 +55,7 @@ class Part(Struct, frozen=True, kw_only=True):
     offers_recall: bool = True
 
 
-class StandIn:
+class ScriptedSummarizer:
     """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy.
 
     Its summaries are as long as those on courses, which is about as long as recorded ones are, however long they might be.
@@ -86,7 +86,7 @@ class Play:
         self._tokenizer = counter_for(part.model.name)
         self._clock, self._sink = ManualClock(), MemorySink()
         models = () if part.keyless else (part.model, part.other)
-        writers = [StandIn(model) for model in models if model is not None]
+        writers = [ScriptedSummarizer(model) for model in models if model is not None]
         self._billed_by = {writer.name: writer.billed for writer in writers}
         self._library = Lowwater(
             store="memory:",

@@ -16,13 +16,13 @@ from lowwater.core.stored import (
     About,
     Account,
     Append,
-    Followed,
+    Fingerprint,
+    FingerprintMatch,
     Hit,
     Landmark,
     Listed,
     Outline,
     Stored,
-    Trail,
     turns_before,
 )
 from lowwater.errors import BadInput, StaleLedger
@@ -562,20 +562,25 @@ def search(connection: Connection, words: str, session: str | None, limit: int) 
     ]
 
 
-def leave(connection: Connection, trail: Trail) -> None:
-    """Note what a session was seen with, if it is kept; its row is locked, so that one trail is the newest."""
-    session = find(connection, trail.session, "FOR UPDATE")
+def record_fingerprint(connection: Connection, fingerprint: Fingerprint) -> None:
+    """Note what a session was seen with, if it is kept; its row is locked, so that one fingerprint is the newest."""
+    session = find(connection, fingerprint.session, "FOR UPDATE")
     if not session.id:
         return
     connection.execute("UPDATE trails SET newest = false WHERE session = %s AND newest", (session.id,))
     connection.execute(
         "INSERT INTO trails (tenant, key, session, hint, newest) SELECT %s, key, %s, %s, true FROM unnest(%s::bytea[]) AS key "
         "ON CONFLICT (tenant, key, session) DO UPDATE SET hint = excluded.hint, newest = true",
-        (stored(trail.tenant), session.id, stored(trail.hint), list(dict.fromkeys(trail.keys))),
+        (
+            stored(fingerprint.tenant),
+            session.id,
+            stored(fingerprint.hint),
+            list(dict.fromkeys(fingerprint.keys)),
+        ),
     )
 
 
-def follow(connection: Connection, tenant: str, keys: Sequence[bytes]) -> list[Followed]:
+def lookup_fingerprints(connection: Connection, tenant: str, keys: Sequence[bytes]) -> list[FingerprintMatch]:
     """Return the sessions that were seen with one of these keys."""
     rows = connection.execute(
         "SELECT trails.key, name, hint, newest FROM trails JOIN sessions ON sessions.id = trails.session "
@@ -583,7 +588,9 @@ def follow(connection: Connection, tenant: str, keys: Sequence[bytes]) -> list[F
         (stored(tenant), list(keys)),
     )
     return [
-        Followed(key=bytes(cast("bytes", key)), session=told(name), hint=told(hint), newest=bool(newest))
+        FingerprintMatch(
+            key=bytes(cast("bytes", key)), session=told(name), hint=told(hint), newest=bool(newest)
+        )
         for key, name, hint, newest in rows
     ]
 

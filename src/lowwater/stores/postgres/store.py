@@ -4,7 +4,17 @@ from collections.abc import Sequence
 
 from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
-from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
+from lowwater.core.stored import (
+    About,
+    Account,
+    Append,
+    Fingerprint,
+    FingerprintMatch,
+    Hit,
+    Listed,
+    Outline,
+    Stored,
+)
 from lowwater.stores.postgres import queries
 from lowwater.stores.postgres.connections import Address, Connections
 from lowwater.stores.postgres.queries import append, copy, delete, ready, search
@@ -77,13 +87,15 @@ class PostgresStore:
         """Return the messages that match best."""
         return self._connections.reading(lambda connection: search(connection, words, session, limit))
 
-    def leave(self, trail: Trail, /) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Note what a session was seen with."""
-        self._connections.writing(lambda connection: queries.leave(connection, trail))
+        self._connections.writing(lambda connection: queries.record_fingerprint(connection, fingerprint))
 
-    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
         """Return the sessions that were seen with one of these keys."""
-        return self._connections.reading(lambda connection: queries.follow(connection, tenant, keys))
+        return self._connections.reading(
+            lambda connection: queries.lookup_fingerprints(connection, tenant, keys)
+        )
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the tables were made."""

@@ -14,12 +14,12 @@ from lowwater.core.stored import (
     About,
     Account,
     Append,
-    Followed,
+    Fingerprint,
+    FingerprintMatch,
     Hit,
     Listed,
     Outline,
     Stored,
-    Trail,
     turns_before,
 )
 from lowwater.errors import BadInput, StaleLedger
@@ -351,27 +351,29 @@ _FOLLOW = (
 )
 
 
-def leave(connection: sqlite3.Connection, trail: Trail) -> None:
+def record_fingerprint(connection: sqlite3.Connection, fingerprint: Fingerprint) -> None:
     """Note what a session was seen with, if it is kept."""
-    row = connection.execute("SELECT id FROM sessions WHERE name = ?", (trail.session,)).fetchone()
+    row = connection.execute("SELECT id FROM sessions WHERE name = ?", (fingerprint.session,)).fetchone()
     if row is None:
         return
     connection.execute("UPDATE trails SET newest = 0 WHERE session = ? AND newest", row)
     connection.executemany(
         "INSERT INTO trails (tenant, key, session, hint, newest) VALUES (?, ?, ?, ?, 1) "
         "ON CONFLICT DO UPDATE SET hint = excluded.hint, newest = 1",
-        [(trail.tenant, key, row[0], trail.hint) for key in trail.keys],
+        [(fingerprint.tenant, key, row[0], fingerprint.hint) for key in fingerprint.keys],
     )
 
 
-def follow(connection: sqlite3.Connection, tenant: str, keys: Sequence[bytes]) -> list[Followed]:
+def lookup_fingerprints(
+    connection: sqlite3.Connection, tenant: str, keys: Sequence[bytes]
+) -> list[FingerprintMatch]:
     """Return the sessions that were seen with one of these keys."""
-    found: list[Followed] = []
+    found: list[FingerprintMatch] = []
     for start in range(0, len(keys), FINGERPRINTS_AT_ONCE):
         asked = keys[start : start + FINGERPRINTS_AT_ONCE]
         rows = connection.execute(f"{_FOLLOW} ({', '.join('?' * len(asked))})", (tenant, *asked))
         found += [
-            Followed(key=key, session=name, hint=hint, newest=bool(newest))
+            FingerprintMatch(key=key, session=name, hint=hint, newest=bool(newest))
             for key, name, hint, newest in rows
         ]
     return found

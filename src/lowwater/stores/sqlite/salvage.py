@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.entries import Appended, Compacted, Entry, Opened, Stand
+from lowwater.core.entries import Appended, Compacted, Entry, Opened, ViewItem
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
@@ -435,7 +435,7 @@ class _Rebuilding:
         self._rows = rows
         self._model = model
         self._messages = messages
-        self._stands: dict[int, tuple[Stand, ...]] = {}
+        self._stands: dict[int, tuple[ViewItem, ...]] = {}
         self.ledger = Ledger()
         self.lost_messages = 0
         self.lost_entries = 0

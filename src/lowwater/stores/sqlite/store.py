@@ -5,7 +5,17 @@ from pathlib import Path
 
 from lowwater.core.entries import Entry
 from lowwater.core.ledger import Numbered
-from lowwater.core.stored import About, Account, Append, Followed, Hit, Listed, Outline, Stored, Trail
+from lowwater.core.stored import (
+    About,
+    Account,
+    Append,
+    Fingerprint,
+    FingerprintMatch,
+    Hit,
+    Listed,
+    Outline,
+    Stored,
+)
 from lowwater.stores.packing import pack
 from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
 from lowwater.stores.sqlite import queries
@@ -87,15 +97,15 @@ class SqliteStore:
         with self._connections.reading() as connection:
             return search(connection, words, session, limit)
 
-    def leave(self, trail: Trail, /) -> None:
+    def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Note what a session was seen with."""
         with self._connections.writing() as connection:
-            queries.leave(connection, trail)
+            queries.record_fingerprint(connection, fingerprint)
 
-    def follow(self, tenant: str, keys: Sequence[bytes], /) -> list[Followed]:
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
         """Return the sessions that were seen with one of these keys."""
         with self._connections.reading() as connection:
-            return queries.follow(connection, tenant, keys)
+            return queries.lookup_fingerprints(connection, tenant, keys)
 
     def secret(self) -> bytes:
         """Return the bytes that were drawn when the file was made."""

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.decisions import Reason
-from lowwater.core.entries import Appended, Compacted, Entry, Kept, Numbers, Summarized
+from lowwater.core.entries import Appended, Compacted, Entry, KeptRange, Numbers, SummarizedSpan
 from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
 from lowwater.core.messages import Message, Text, Wire
 from lowwater.core.stored import Append
@@ -35,8 +35,8 @@ def texts(entries: Sequence[Entry]) -> list[str]:
 
 def summarized(last: int, at: float = 3.0) -> Compacted:
     """Return an entry that shows the messages before `last` as a summary, and that one as it is."""
-    summary = Summarized(text="so far", role="user", sources=(Numbers(first=1, last=last - 1),), tokens=2)
-    kept = Kept(numbers=Numbers(first=last, last=last))
+    summary = SummarizedSpan(text="so far", role="user", sources=(Numbers(first=1, last=last - 1),), tokens=2)
+    kept = KeptRange(numbers=Numbers(first=last, last=last))
     return Compacted(at=at, mechanisms=("summarize",), stands=(summary, kept))
 
 

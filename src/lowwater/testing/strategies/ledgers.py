@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lowwater.core.entries import (
-    Altered,
+    AlteredMessage,
     Appended,
     Checkpointed,
     Compacted,
     Edit,
     Entry,
-    Kept,
+    KeptRange,
     ModelChanged,
     Numbers,
     Opened,
     PreambleChanged,
+    Retracted,
     Rewound,
-    Stand,
-    Summarized,
-    TakenBack,
+    SummarizedSpan,
+    ViewItem,
 )
 from lowwater.core.groups import groups
 from lowwater.core.ledger import Ledger
@@ -124,7 +124,7 @@ def draw_compaction(draw: st.DrawFn, ledger: Ledger, at: float) -> Compacted | N
     """
     items = list(ledger.view.items)
     newest = max((index for index, item in enumerate(items) if _is_asked(item.message)), default=-1)
-    stands: list[Stand] = []
+    stands: list[ViewItem] = []
     waiting: list[Item] = []
     for span in groups([item.message for item in items]):
         group = items[span.start : span.stop]
@@ -152,13 +152,13 @@ def _is_open(group: Sequence[Item]) -> bool:
     return any(call.id not in answered for item in group for call in item.message.calls)
 
 
-def _summarized(draw: st.DrawFn, items: Sequence[Item]) -> list[Stand]:
+def _summarized(draw: st.DrawFn, items: Sequence[Item]) -> list[ViewItem]:
     if not items:
         return []
     tokens = draw(st.integers(min_value=0, max_value=max(0, sum(item.tokens for item in items) - 1)))
     depth = 1 + max((item.depth for item in items if isinstance(item, Summary)), default=0)
     sources = _ranges([number for item in items for number in _numbers(item)])
-    return [Summarized(text=draw(spoken()), role="user", sources=sources, tokens=tokens, depth=depth)]
+    return [SummarizedSpan(text=draw(spoken()), role="user", sources=sources, tokens=tokens, depth=depth)]
 
 
 def _numbers(item: Item) -> list[int]:
@@ -177,20 +177,20 @@ def _ranges(numbers: Sequence[int]) -> tuple[Numbers, ...]:
     return tuple(ranges)
 
 
-def _as_it_is(ledger: Ledger, item: Item) -> Stand:
+def _as_it_is(ledger: Ledger, item: Item) -> ViewItem:
     """Return the stand that shows the item as it is shown now."""
     if isinstance(item, Summary):
         message = item.message
-        return Summarized(
+        return SummarizedSpan(
             text=message.text, role=message.role, sources=item.sources, tokens=item.tokens, depth=item.depth
         )
     if item.message is ledger.message(item.number):
-        return Kept(numbers=Numbers(first=item.number, last=item.number))
+        return KeptRange(numbers=Numbers(first=item.number, last=item.number))
     original = ledger.message(item.number)
-    return Altered(number=item.number, edits=_placeholders(original), tokens=item.tokens)
+    return AlteredMessage(number=item.number, edits=_placeholders(original), tokens=item.tokens)
 
 
-def _altered(draw: st.DrawFn, ledger: Ledger, item: Item) -> Stand:
+def _altered(draw: st.DrawFn, ledger: Ledger, item: Item) -> ViewItem:
     """Return the item with its outputs elided and its thinking dropped, if it has any."""
     if isinstance(item, Summary):
         return _as_it_is(ledger, item)
@@ -198,7 +198,7 @@ def _altered(draw: st.DrawFn, ledger: Ledger, item: Item) -> Stand:
     if not edits or item.tokens == 0:
         return _as_it_is(ledger, item)
     tokens = draw(st.integers(min_value=0, max_value=item.tokens - 1))
-    return Altered(number=item.number, edits=edits, tokens=tokens)
+    return AlteredMessage(number=item.number, edits=edits, tokens=tokens)
 
 
 def _placeholders(message: Message) -> tuple[Edit, ...]:
@@ -286,7 +286,7 @@ class _Session:
             start = self._draw(st.sampled_from(starts))
             gone = tuple(item.number for item in items[start:] if not isinstance(item, Summary))
             self._open_calls = ()
-            self._add([TakenBack(at=at, numbers=gone)])
+            self._add([Retracted(at=at, numbers=gone)])
 
     def _append(self, at: float) -> None:
         """Append the next messages: answers if calls are open, else what the user says and what the model makes of it."""
