@@ -64,7 +64,7 @@ def test_every_document_that_the_code_cites_is_in_the_repository() -> None:
     }
     assert missing == {}
     cited = [prose for source in modules.values() for prose in prose_of(source) if SECTIONS.search(prose)]
-    assert len(cited) > 20
+    assert len(cited) > 5
 
 
 @pytest.mark.parametrize(

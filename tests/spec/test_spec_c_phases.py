@@ -159,9 +159,7 @@ def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summari
     script = Script().system("Be brief.").user("Hello.").says("Hello yourself.")
     script.user("Make src/auth/login.py accept passkeys. Do not change the schema.")
     script.calls("read_file", {"path": "src/auth/login.py"}, "def login(): ...\n" * 60)
-    script.calls(
-        "edit", {"path": "src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited"
-    )
+    script.calls("edit", {"path": "src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited")
     script.calls(
         "terminal", {"command": "pytest tests/auth"}, "FAILED tests/auth/test_login.py::test_passkey"
     )

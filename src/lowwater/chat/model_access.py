@@ -10,8 +10,8 @@ from msgspec import Struct
 
 import lowwater
 from lowwater.adapters.models import load_registry
-from lowwater.chat.loop import Upstream
 from lowwater.chat.scripted import ScriptedUpstream
+from lowwater.chat.speaking import Upstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.session.factories import calibration_for, counter_for

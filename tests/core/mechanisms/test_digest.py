@@ -77,9 +77,7 @@ def digested(text, tool="other", subject="", tokens=200, known=frozenset()):
         pytest.param(LOG, "shell", "log", id="a test run"),
         pytest.param(SEARCH, "shell", "search", id="hits of a search in a shell"),
         pytest.param("src/a.py\nsrc/b.py\nREADME.md", "search", "search", id="paths"),
-        pytest.param(
-            "src/a.py\nsrc/b.py\nREADME.md", "shell", "search", id="paths from a shell"
-        ),
+        pytest.param("src/a.py\nsrc/b.py\nREADME.md", "shell", "search", id="paths from a shell"),
         pytest.param(JSON, "web", "json", id="an object"),
         pytest.param("[1, 2, 3]", "other", "json", id="an array"),
         pytest.param(TABLE, "shell", "table", id="comma separated"),

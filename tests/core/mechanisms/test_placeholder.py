@@ -125,13 +125,8 @@ def test_spec_l_names_in_the_arguments_are_not_said_again():
 
 
 def test_spec_l_a_repeated_result_names_the_message_that_has_it():
-    line = repeats(
-        SOURCE, number=412, call=call("Read", file_path="src/web.py"), by=430, offers_recall=True
-    )
-    assert (
-        line
-        == f"[Read · src/web.py · {len(SOURCE):,} chars elided · repeated in lw:430 · recall lw:412]"
-    )
+    line = repeats(SOURCE, number=412, call=call("Read", file_path="src/web.py"), by=430, offers_recall=True)
+    assert line == f"[Read · src/web.py · {len(SOURCE):,} chars elided · repeated in lw:430 · recall lw:412]"
 
 
 def test_spec_l_a_superseded_result_says_how():

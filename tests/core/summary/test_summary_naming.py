@@ -21,9 +21,7 @@ def test_word_by_word_the_same_names_are_found_as_in_the_whole(text: str) -> Non
 def test_a_reader_that_met_a_word_before_names_it_again() -> None:
     naming = Naming()
     first = naming.named_in("look at src/app.py")
-    assert (
-        first == naming.named_in("look at src/app.py") == [("path", "src/app.py")]
-    )
+    assert first == naming.named_in("look at src/app.py") == [("path", "src/app.py")]
 
 
 def test_encoded_data_has_no_names_and_hides_no_quotes() -> None:
