@@ -17,13 +17,13 @@ from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.summaries import Ladder, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
-    is_refused,
+    is_thinking_refused,
     loose_from,
     opening_of,
+    restore_opening_thinking,
     strip_unbound,
     unbind,
     unbound_behind,
-    with_opening,
 )
 from lowwater.core.view import view_items
 from lowwater.session.factories import calibration_for
@@ -132,7 +132,7 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
     while not items[-1].message.results:
         items.pop()
     bare = strip_behind(items, 0, making())
-    left = with_opening([bare[0], *bare[3:]], state, making())
+    left = restore_opening_thinking([bare[0], *bare[3:]], state, making())
     opening = opening_of(left)
     assert opening == 1
     assert [bool(item.message.thinking) for item in left[1::2]] == [restored] + [False] * (
@@ -142,7 +142,7 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
         assert left[1].message == items[3].message, "as it was, signature and all"
         assert left[1].tokens == items[3].tokens
     ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=view_items(left)))
-    assert is_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
+    assert is_thinking_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
 
 
 def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:

@@ -218,13 +218,13 @@ _LINE = 35
 
 
 def propose(
-    items: Sequence[Item], zones: Zones, results: Sequence[Result], making: EditContext
+    items: Sequence[Item], zones: Zones, results: Sequence[Result], context: EditContext
 ) -> Proposal | None:
     """Offer those of `results`, all that are not protected, that lie in the middle and that a later one makes dispensable."""
     middle = zones.middle
     found = [
         again
-        for again in find_superseded(results, making.preset.elide_limit_chars)
+        for again in find_superseded(results, context.preset.elide_limit_chars)
         if again.result.item in middle
     ]
     targets = [
@@ -237,39 +237,39 @@ def propose(
         )
         for again in found
     ]
-    left = sum(min(target.tokens, _LINE + _digest_tokens(target, making)) for target in targets)
+    left = sum(min(target.tokens, _LINE + _digest_tokens(target, context)) for target in targets)
     return offer(NAME, items, targets, left=left)
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
     """Return the items with the proposal's results replaced by the name of the message that has them.
 
     What a later change made stale stands nowhere else, and leaves a digest.
     """
     targets = {(target.item, target.path): target for target in proposal.targets}
     return replace_results(
-        items, proposal, making, lambda result: _pointer(result, targets[result.place], making)
+        items, proposal, context, lambda result: _pointer(result, targets[result.place], context)
     )
 
 
-def _pointer(result: Result, target: Target, making: EditContext) -> str:
+def _pointer(result: Result, target: Target, context: EditContext) -> str:
     line = repeats(
         result.text,
         number=result.number,
         call=result.call,
         by=target.by,
         how=target.how,
-        offers_recall=making.offers_recall,
+        offers_recall=context.offers_recall,
     )
-    tokens = _digest_tokens(target, making)
+    tokens = _digest_tokens(target, context)
     if tokens <= 0:
         return line
     subject = subject_of(result.call) if result.call else ""
-    names = digest(result.text, tool=result.kind, subject=subject, tokens=tokens, tokenizer=making.tokenizer)
+    names = digest(result.text, tool=result.kind, subject=subject, tokens=tokens, tokenizer=context.tokenizer)
     return f"{line}\n{names}" if names else line
 
 
-def _digest_tokens(target: Target, making: EditContext) -> int:
-    if target.how != CHANGED or making.preset.plain_placeholders:
+def _digest_tokens(target: Target, context: EditContext) -> int:
+    if target.how != CHANGED or context.preset.plain_placeholders:
         return 0
-    return int(target.tokens * making.digest_ratio)
+    return int(target.tokens * context.digest_ratio)

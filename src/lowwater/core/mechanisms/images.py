@@ -44,7 +44,7 @@ def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
     return found
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
     """Return the items with the proposal's pictures replaced, each only where the line is smaller."""
     kept = list(items)
     for target in proposal.targets:
@@ -52,8 +52,8 @@ def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> lis
         assert not isinstance(item, Summary)
         part = dict(_pictures(item)).get(target.path)
         if part is not None:
-            line = Text(text=_line(part, item.number, making))
-            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], making.size)
+            line = Text(text=_line(part, item.number, context))
+            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], context.size)
     return kept
 
 
@@ -74,8 +74,8 @@ def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
             yield path, part
 
 
-def _line(part: Image | Document, number: int, making: EditContext) -> str:
+def _line(part: Image | Document, number: int, context: EditContext) -> str:
     size = f"{len(part.data) * 3 // 4:,} bytes" if part.source == "base64" else part.data[:80]
     what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
-    back = way_back(number, None, offers_recall=making.offers_recall)
+    back = way_back(number, None, offers_recall=context.offers_recall)
     return f"[{what} · {size} elided · {back}]"

@@ -34,14 +34,14 @@ def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Propos
     return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
 
 
-def put_block(items: Sequence[Item], span: Span, block: bytes, making: EditContext) -> list[Item]:
+def put_block(items: Sequence[Item], span: Span, block: bytes, context: EditContext) -> list[Item]:
     """Return the items with the provider's block in place of the span, which begins with the first item.
 
     Where no user message follows, the newest one stands right behind the block, as behind any other summary.
     """
     assert span.start == 0, "nothing may stand before a signed block"
-    beside, message = around(items, span, making), message_with(block)
-    stands = Summary(message=message, tokens=making.size(message), sources=beside.sources, depth=1)
+    beside, message = around(items, span, context), message_with(block)
+    stands = Summary(message=message, tokens=context.size(message), sources=beside.sources, depth=1)
     return [stands, *beside.behind]
 
 
@@ -62,14 +62,14 @@ def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
     )
 
 
-def as_text(items: Sequence[Item], making: EditContext) -> list[Item]:
+def as_text(items: Sequence[Item], context: EditContext) -> list[Item]:
     """Return the items with what the block at their start says as plain text in its place: for a model that reads no block."""
     own = own_block(items)
     assert own is not None
-    return replace_span(items, Span(start=0, stop=1), said_in(own.message), making, depth=own.depth)
+    return replace_span(items, Span(start=0, stop=1), said_in(own.message), context, depth=own.depth)
 
 
-def absorb(items: Sequence[Item], making: EditContext) -> list[Item] | None:
+def absorb(items: Sequence[Item], context: EditContext) -> list[Item] | None:
     """Return the items with one summary in place of what the newest block stands for; None if that is no gain.
 
     The summary is for the ledger and for people: the provider leaves out what stands before its block. The newest user
@@ -78,7 +78,7 @@ def absorb(items: Sequence[Item], making: EditContext) -> list[Item] | None:
     at = newest_block([item.message for item in items])
     if at is None or _is_absorbed(items[:at]):
         return None
-    kept = replace_span(items, Span(start=0, stop=at), NOTE, making)
+    kept = replace_span(items, Span(start=0, stop=at), NOTE, context)
     return kept if _tokens(kept) < _tokens(items) else None
 
 

@@ -37,19 +37,19 @@ def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
     return offer(NAME, items, _thinking(items, old))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
     """Return the items without the proposal's thinking, each only where that makes it smaller."""
     kept = list(items)
     for at, edits in _drops(proposal.targets).items():
-        kept[at] = edit_if_smaller(kept[at], edits, making.size)
+        kept[at] = edit_if_smaller(kept[at], edits, context.size)
     return kept
 
 
-def strip_behind(items: Sequence[Item], first_changed: int, making: EditContext) -> list[Item]:
+def strip_behind(items: Sequence[Item], first_changed: int, context: EditContext) -> list[Item]:
     """Return the items without any thinking behind `first_changed`, for models that bind thinking to the prefix."""
     kept = list(items)
     for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():
-        kept[at] = edit(kept[at], edits, making.size)
+        kept[at] = edit(kept[at], edits, context.size)
     for at in range(first_changed, len(kept)):
         alone = _alone(kept[at])
         if alone:
@@ -57,7 +57,7 @@ def strip_behind(items: Sequence[Item], first_changed: int, making: EditContext)
                 Edit(path=alone[0], by=Text(text=LEFT_OUT)),
                 *(Edit(path=path, by=None) for path in alone[1:]),
             ]
-            kept[at] = edit(kept[at], by, making.size)
+            kept[at] = edit(kept[at], by, context.size)
     return kept
 
 

@@ -35,23 +35,23 @@ class Mechanism(Struct, frozen=True, kw_only=True):
     """Of the later uses of what it replaces, the share that is no longer in the view: 0 if nothing of use goes, 1 if all does."""
 
 
-def offers_of(
-    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, making: EditContext
+def propose_plugin_edits(
+    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, context: EditContext
 ) -> list[Proposal]:
     """Ask each what it could replace in the middle; what one offers is not offered by the next."""
     offers: list[Proposal] = []
     for mechanism in mechanisms:
-        found = mechanism.propose(items, zones, making)
+        found = mechanism.propose(items, zones, context)
         if found is None:
             continue
         found = replace(found, mechanism=mechanism.name, span=None, calls=0)
         allowed = [at for at in zones.middle if not isinstance(items[at], Summary)]
-        kept = without(found, places_of(offers), items, among=allowed)
+        kept = without(found, places_in(offers), items, among=allowed)
         offers += [kept] if kept is not None else []
     return offers
 
 
-def places_of(offers: Sequence[Proposal]) -> frozenset[Place]:
+def places_in(offers: Sequence[Proposal]) -> frozenset[Place]:
     """Return the parts that these would replace."""
     return frozenset((target.item, target.path) for each in offers for target in each.targets)
 
@@ -78,31 +78,31 @@ def without(
     return offer(proposal.mechanism, items, left, left=stays)
 
 
-def applied(
-    mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, making: EditContext
+def apply_checked(
+    mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, context: EditContext
 ) -> list[Item]:
     """Return what a mechanism makes of a view: of the items it was to edit, those it edited as one may; all others as they were.
 
     An edited item stands for the same message, is smaller, and has the same calls and results.
     """
-    after = mechanism.apply(items, proposal, making)
+    after = mechanism.apply(items, proposal, context)
     wanted = {target.item for target in proposal.targets}
     if len(after) != len(items):
         return list(items)
     return [
-        new if at in wanted and _is_lawful(old, new, making) else old
+        new if at in wanted and _is_lawful(old, new, context) else old
         for at, (old, new) in enumerate(zip(items, after, strict=True))
     ]
 
 
-def _is_lawful(old: Item, new: Item, making: EditContext) -> bool:
+def _is_lawful(old: Item, new: Item, context: EditContext) -> bool:
     if isinstance(old, Summary) or not isinstance(new, Edited):
         return False
     original = old.original if isinstance(old, Edited) else old.message
     return (
         (new.number, new.original) == (old.number, original)
         and new.tokens < old.tokens
-        and new.tokens == making.size(new.message)
+        and new.tokens == context.size(new.message)
         and _ids(new.message) == _ids(old.message)
     )
 
@@ -138,7 +138,7 @@ class ProposalRequest(Struct, frozen=True, kw_only=True):
     """What the mechanisms are asked about; limits are in the model's tokens, `scale` times the counted ones."""
 
     items: Sequence[Item]
-    making: EditContext
+    context: EditContext
     limits: Limits
     settings: Settings
     scale: float = 1.0
@@ -183,8 +183,8 @@ def propose(asked: ProposalRequest) -> Offers:
     """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
     surveyed = survey(asked)
     asked = replace(asked, items=tuple(asked.items))
-    theirs = offers_of(asked.mechanisms, asked.items, surveyed.zones, asked.making)
-    ours, taken = _edits(asked, surveyed.zones), places_of(theirs)
+    theirs = propose_plugin_edits(asked.mechanisms, asked.items, surveyed.zones, asked.context)
+    ours, taken = _edits(asked, surveyed.zones), places_in(theirs)
     if taken:
         ours = [offer and without(offer, taken, asked.items) for offer in ours]
     found = [*theirs, *ours, *_summaries(asked, surveyed.zones)]
@@ -197,24 +197,24 @@ def wall_limit(limits: Limits, scale: float) -> int:
 
 
 def _edits(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
-    items, making = asked.items, asked.making
+    items, context = asked.items, asked.context
     results = results_in(items, range(len(items)), calls_in(items))
-    spared = {tool for tool in {result.tool for result in results} if making.preset.protects(tool)}
+    spared = {tool for tool in {result.tool for result in results} if context.preset.protects(tool)}
     usual = [result for result in results if result.tool not in spared]
-    repeated = dedupe.propose(items, zones, usual, making)
+    repeated = dedupe.propose(items, zones, usual, context)
     replaced = {(target.item, target.path) for target in repeated.targets} if repeated else set()
     middle = zones.middle
     outputs = [result for result in results if result.item in middle]
     prunable = [result for result in outputs if result.tool not in spared and result.place not in replaced]
     protect = asked.counted(asked.limits.protected_tool_output)
-    kept = protected(items, prunable, making.preset, tokens=protect)
+    kept = protected(items, prunable, context.preset, tokens=protect)
     going = [result for result in prunable if result.place not in kept]
     gone = replaced.union(result.place for result in going)
     newest = newest_group(items, zones)
     left = [result for result in results if result.item < newest and result.place not in gone]
     return [
         repeated,
-        elide.propose(items, going, making),
+        elide.propose(items, going, context),
         reasoning.propose(items, zones),
         images.propose(
             items,
@@ -222,7 +222,7 @@ def _edits(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
             spare={result.place for result in outputs} - gone,
         ),
         _shorter(asked, [result for result in left if result.tool not in spared]) or _shorter(asked, left),
-        truncate.propose_squeeze(items, making) if asked.must_fit else None,
+        truncate.propose_squeeze(items, context) if asked.must_fit else None,
     ]
 
 
@@ -232,7 +232,7 @@ def _shorter(asked: ProposalRequest, results: Sequence[Result]) -> Proposal | No
     Results that are never pruned are offered only when no other is left to shorten.
     """
     limit = wall_limit(asked.limits, asked.scale)
-    return truncate.propose_for(asked.items, results, asked.making, limit=limit)
+    return truncate.propose_for(asked.items, results, asked.context, limit=limit)
 
 
 def _summaries(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:

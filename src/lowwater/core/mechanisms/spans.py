@@ -85,12 +85,12 @@ class Around(Struct, frozen=True, kw_only=True):
     """Whether the newest user message is the first behind it because no other would follow."""
 
 
-def around(items: Sequence[Item], span: Span, making: EditContext) -> Around:
+def around(items: Sequence[Item], span: Span, context: EditContext) -> Around:
     """Return what follows a span that is replaced, and what its replacement stands for."""
     repeated = _repeated(items, span)
     behind = list(items[span.stop :])
     if repeated is not None:
-        behind.insert(0, _alone(repeated, making))
+        behind.insert(0, _alone(repeated, context))
     beside = numbers_in([*items[: span.start], *behind])
     sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(beside))
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
@@ -104,7 +104,7 @@ class Repeated(Struct, frozen=True, kw_only=True):
 
 
 def repeat_newest_user(
-    items: Sequence[Item], originals: Sequence[Numbered], making: EditContext
+    items: Sequence[Item], originals: Sequence[Numbered], context: EditContext
 ) -> Repeated | None:
     """Return the items with the newest user message right behind the summary that stands for it; None if it is there.
 
@@ -132,7 +132,7 @@ def repeat_newest_user(
         )
     original = originals[number - 1]
     whole = Original(number=number, message=original.message, tokens=original.tokens)
-    return Repeated(items=(*kept[: behind + 1], _alone(whole, making), *kept[behind + 1 :]), number=number)
+    return Repeated(items=(*kept[: behind + 1], _alone(whole, context), *kept[behind + 1 :]), number=number)
 
 
 def _only_summarized(items: Sequence[Item], originals: Sequence[Numbered]) -> int | None:
@@ -166,7 +166,7 @@ def _newest(
 
 
 def replace_span(
-    items: Sequence[Item], span: Span, text: str, making: EditContext, *, depth: int = 1
+    items: Sequence[Item], span: Span, text: str, context: EditContext, *, depth: int = 1
 ) -> list[Item]:
     """Return the items with one summary in place of the span.
 
@@ -174,7 +174,7 @@ def replace_span(
     span, the summary's sources are those that stand nowhere else in the view. Handles of other messages in its text are
     invented or quoted and do not go out. A model that can recall finds an index of their tool results behind the summary.
     """
-    beside = around(items, span, making)
+    beside = around(items, span, context)
     ahead, replaced = items[: span.start], items[span.start : span.stop]
     behind, sources = beside.behind, beside.sources
     role = _role(ahead, behind)
@@ -184,32 +184,32 @@ def replace_span(
         framed = frame(
             text,
             user_follows=not beside.repeats,
-            recall=making.offers_recall,
+            recall=context.offers_recall,
             sources=sources,
-            redact=making.redact,
+            redact=context.redact,
             index=index,
         )
         message = Message(role=role, parts=(Text(text=framed),))
-        return Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
+        return Summary(message=message, tokens=context.size(message), sources=sources, depth=depth)
 
     summary = with_index("")
-    if making.offers_recall:
+    if context.offers_recall:
         gone = sum([item.tokens for item in replaced])
-        indexed = with_index(_index(replaced, gone - summary.tokens, making))
+        indexed = with_index(_index(replaced, gone - summary.tokens, context))
         summary = indexed if indexed.tokens < gone else summary
     return [*ahead, summary, *behind]
 
 
-def _index(replaced: Sequence[Item], saved: int, making: EditContext) -> str:
+def _index(replaced: Sequence[Item], saved: int, context: EditContext) -> str:
     """Return the index of the results among what is replaced, no longer than a share of the tokens that this saves.
 
     What earlier indexes among it took is no saving, and may be taken again.
     """
-    count = making.tokenizer.count
+    count = context.tokenizer.count
     carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
     carried = min(carried, max(saved, 0))
     room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
-    return index_of_results(replaced, tokens=room, tokenizer=making.tokenizer, redact=making.redact)
+    return index_of_results(replaced, tokens=room, tokenizer=context.tokenizer, redact=context.redact)
 
 
 def _indexed(replaced: Iterable[Item]) -> int:
@@ -224,7 +224,7 @@ def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
     return None if newest is None or newest >= span.stop else _in_person(items[newest])
 
 
-def _alone(item: Original | Edited, making: EditContext) -> Original | Edited:
+def _alone(item: Original | Edited, context: EditContext) -> Original | Edited:
     """Return a user's message as it came, without the tool results that stay with their calls in the summary.
 
     Nor with an earlier summary that a client handed back as a part of it: the new one has it in its place.
@@ -234,8 +234,8 @@ def _alone(item: Original | Edited, making: EditContext) -> Original | Edited:
     left_out = [*results, *framed_parts(original)]
     if not left_out and isinstance(item, Original):
         return item
-    whole = Original(number=item.number, message=original, tokens=making.size(original))
-    return edit(whole, [Edit(path=(at,), by=None) for at in left_out], making.size) if left_out else whole
+    whole = Original(number=item.number, message=original, tokens=context.size(original))
+    return edit(whole, [Edit(path=(at,), by=None) for at in left_out], context.size) if left_out else whole
 
 
 def _own_tokens(item: Original | Edited) -> int:

@@ -49,53 +49,53 @@ _LONGEST_ERROR = 300
 
 
 def propose(
-    items: Sequence[Item], indexes: Iterable[int], making: EditContext, *, limit: int
+    items: Sequence[Item], indexes: Iterable[int], context: EditContext, *, limit: int
 ) -> Proposal | None:
     """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
     results = results_in(items, indexes, calls_in(items))
-    usual = [result for result in results if not making.preset.protects(result.tool)]
-    return propose_for(items, usual, making, limit=limit)
+    usual = [result for result in results if not context.preset.protects(result.tool)]
+    return propose_for(items, usual, context, limit=limit)
 
 
 def propose_for(
-    items: Sequence[Item], results: Iterable[Result], making: EditContext, *, limit: int
+    items: Sequence[Item], results: Iterable[Result], context: EditContext, *, limit: int
 ) -> Proposal | None:
     """Offer those of `results` that are larger than `limit` tokens."""
     limit = max(limit, LEAST)
     targets: list[Target] = []
     for result in results:
-        tokens = making.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
+        tokens = context.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
         if tokens > limit:
             targets.append(Target(item=result.item, path=result.path, tokens=tokens))
     return offer(NAME, items, targets, left=limit * len(targets))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext, *, limit: int) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, limit: int) -> list[Item]:
     """Return the items with the proposal's results cut to at most `limit` tokens each."""
-    return replace_results(items, proposal, making, lambda result: shortened(result, making, limit))
+    return replace_results(items, proposal, context, lambda result: shortened(result, context, limit))
 
 
-def shortened(result: Result, making: EditContext, limit: int) -> str:
+def shortened(result: Result, context: EditContext, limit: int) -> str:
     """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
 
     Errors and digest are those of the part that was cut, and the handle leads to all of it.
     """
     text = text_of(result.original)
     room = max(limit, LEAST) - _FRAME
-    head = _fitting(text, int(room * _HEAD), making.tokenizer, from_end=False)
-    tail = _fitting(text[len(head) :], int(room * _TAIL), making.tokenizer, from_end=True)
+    head = _fitting(text, int(room * _HEAD), context.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * _TAIL), context.tokenizer, from_end=True)
     between = text[len(head) : len(text) - len(tail)]
-    errors = _errors(between, int(room * _ERRORS), making.tokenizer)
+    errors = _errors(between, int(room * _ERRORS), context.tokenizer)
     outline = digest(
         between,
         tool=result.kind,
         subject=subject_of(result.call) if result.call else "",
         tokens=int(room * _DIGEST),
-        tokenizer=making.tokenizer,
+        tokenizer=context.tokenizer,
     )
     lines = [
         head.rstrip("\n"),
-        _cut(result, between, text, making),
+        _cut(result, between, text, context),
         *(["errors in what was cut:", *errors] if errors else []),
         *([outline] if outline else []),
         "[… the end of it:]",
@@ -104,8 +104,8 @@ def shortened(result: Result, making: EditContext, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _cut(result: Result, between: str, text: str, making: EditContext) -> str:
-    back = way_back(result.number, result.call, offers_recall=making.offers_recall)
+def _cut(result: Result, between: str, text: str, context: EditContext) -> str:
+    back = way_back(result.number, result.call, offers_recall=context.offers_recall)
     lines = between.count("\n")
     return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
 
@@ -143,7 +143,7 @@ def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
 # The squeeze: at the wall and at a ceiling, whatever is left is shortened until it fits.
 
 
-def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | None:
+def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | None:
     """Offer everything that a squeeze may shorten: all that is not a system prompt or the users' words."""
     targets: list[Target] = []
     left = 0
@@ -151,7 +151,7 @@ def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | No
         if result.text and result.tokens > _ONE_LINE:
             targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
             left += _ONE_LINE
-    for piece in _talk(items, range(len(items)), making):
+    for piece in _talk(items, range(len(items)), context):
         if piece.tokens > LEAST:
             targets.append(Target(item=piece.item, path=piece.path, tokens=piece.tokens))
             left += LEAST
@@ -160,7 +160,7 @@ def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | No
 
 
 def squeeze(
-    items: Sequence[Item], making: EditContext, *, tokens: int, among: Iterable[int] | None = None
+    items: Sequence[Item], context: EditContext, *, tokens: int, among: Iterable[int] | None = None
 ) -> list[Item]:
     """Return the items shortened until they take at most `tokens`, or as little as they can.
 
@@ -191,7 +191,7 @@ def squeeze(
             over = sum([item.tokens for item in squeezed]) - tokens
             if over <= 0:
                 return squeezed
-            shorter = step(squeezed, indexes, making, over=over, least=least)
+            shorter = step(squeezed, indexes, context, over=over, least=least)
             gained = any(old is not new for old, new in zip(squeezed, shorter, strict=True))
             squeezed = shorter
             if not gained:
@@ -199,13 +199,13 @@ def squeeze(
     return squeezed
 
 
-def without_pictures(items: Sequence[Item], making: EditContext) -> list[Item]:
+def without_pictures(items: Sequence[Item], context: EditContext) -> list[Item]:
     """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
     cuts = tuple(legal_cuts([item.message for item in items]))
     newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
     found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
     proposal = offer(images.NAME, items, found)
-    return list(items) if proposal is None else images.apply(items, proposal, making)
+    return list(items) if proposal is None else images.apply(items, proposal, context)
 
 
 class _Piece(Struct, frozen=True, kw_only=True, gc=False):
@@ -230,22 +230,22 @@ def _level(sizes: Sequence[int], over: int, least: int) -> int:
 
 
 def _squeeze_results(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Shorten results, and those of never-prune tools only as far as the others do not suffice."""
     found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
     squeezed = list(items)
     for protects in (False, True):
         results = [
-            result for result in found if result.text and making.preset.protects(result.tool) is protects
+            result for result in found if result.text and context.preset.protects(result.tool) is protects
         ]
         level = _level([result.tokens for result in results], over, least)
         for result in results:
             if result.tokens <= level:
                 continue
             item = squeezed[result.item]
-            text = shortened(result, making, level) if level >= LEAST else _one_line(result, making)
-            shorter = edit_if_smaller(item, result.shown_as(text), making.size) if text else item
+            text = shortened(result, context, level) if level >= LEAST else _one_line(result, context)
+            shorter = edit_if_smaller(item, result.shown_as(text), context.size) if text else item
             over -= item.tokens - shorter.tokens
             squeezed[result.item] = shorter
         if over <= 0:
@@ -253,19 +253,19 @@ def _squeeze_results(
     return squeezed
 
 
-def _one_line(result: Result, making: EditContext) -> str:
+def _one_line(result: Result, context: EditContext) -> str:
     return placeholder(
         text_of(result.original),
         number=result.number,
         call=result.call,
-        offers_recall=making.offers_recall,
-        tokenizer=making.tokenizer,
+        offers_recall=context.offers_recall,
+        tokenizer=context.tokenizer,
         plain=True,
         tokens=result.tokens,
     )
 
 
-def _talk(items: Sequence[Item], indexes: Iterable[int], making: EditContext) -> list[_Piece]:
+def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -> list[_Piece]:
     """Return the texts and calls of what the assistant said, but for summaries."""
     found: list[_Piece] = []
     for at in indexes:
@@ -275,27 +275,27 @@ def _talk(items: Sequence[Item], indexes: Iterable[int], making: EditContext) ->
         for path, part in parts_of(item):
             if isinstance(part, Text | ToolCall):
                 said = part.text if isinstance(part, Text) else part.arguments
-                found.append(_Piece(item=at, path=path, part=part, tokens=making.tokenizer.count(said)))
+                found.append(_Piece(item=at, path=path, part=part, tokens=context.tokenizer.count(said)))
     return found
 
 
 def _squeeze_talk(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Cut the middle out of long answers, and out of long texts among the arguments of calls."""
-    pieces, squeezed = _talk(items, indexes, making), list(items)
+    pieces, squeezed = _talk(items, indexes, context), list(items)
     level = _level([piece.tokens for piece in pieces], over, least)
     for piece in pieces:
         item = squeezed[piece.item]
         if piece.tokens > level and not isinstance(item, Summary):
-            part = _cut_piece(piece.part, level, item.number, making)
-            squeezed[piece.item] = edit_if_smaller(item, [Edit(path=piece.path, by=part)], making.size)
+            part = _cut_piece(piece.part, level, item.number, context)
+            squeezed[piece.item] = edit_if_smaller(item, [Edit(path=piece.path, by=part)], context.size)
     return squeezed
 
 
-def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditContext) -> Text | ToolCall:
+def _cut_piece(part: Text | ToolCall, limit: int, number: int, context: EditContext) -> Text | ToolCall:
     if isinstance(part, Text):
-        return replace(part, text=_without_middle(part.text, limit, number, making))
+        return replace(part, text=_without_middle(part.text, limit, number, context))
     try:
         arguments = msgspec.json.decode(part.arguments)
     except msgspec.DecodeError:
@@ -305,7 +305,7 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditConte
     long = sum(1 for value in arguments.values() if isinstance(value, str) and len(value) > _SHORT_VALUE)
     room = max(1, limit // max(1, long))
     cut = {
-        name: _without_middle(value, room, number, making)
+        name: _without_middle(value, room, number, context)
         if isinstance(value, str) and len(value) > _SHORT_VALUE
         else value
         for name, value in arguments.items()
@@ -313,11 +313,11 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditConte
     return replace(part, arguments=msgspec.json.encode(cut).decode())
 
 
-def _without_middle(text: str, limit: int, number: int, making: EditContext) -> str:
+def _without_middle(text: str, limit: int, number: int, context: EditContext) -> str:
     """Return the start and the end of a text in about `limit` tokens, or the text where that is no gain."""
     room = max(0, limit - _CUT_LINE)
-    head = _fitting(text, int(room * 0.6), making.tokenizer, from_end=False)
-    tail = _fitting(text[len(head) :], int(room * 0.4), making.tokenizer, from_end=True)
+    head = _fitting(text, int(room * 0.6), context.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * 0.4), context.tokenizer, from_end=True)
     cut = len(text) - len(head) - len(tail)
     shorter = f"{head}[… {cut:,} characters cut · lw:{number} …]{tail}"
     return shorter if len(shorter) < len(text) else text
@@ -332,15 +332,15 @@ def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
 
 
 def _squeeze_pictures(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     del over, least  # A picture goes whole.
     found = offer(images.NAME, items, _pictures(items, indexes))
-    return list(items) if found is None else images.apply(items, found, making)
+    return list(items) if found is None else images.apply(items, found, context)
 
 
 def _squeeze_summaries(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
     squeezed = list(items)
@@ -350,7 +350,7 @@ def _squeeze_summaries(
         item = squeezed[at]
         assert isinstance(item, Summary)
         if item.tokens > level:
-            shorter = _shorter_summary(item, level, making)
+            shorter = _shorter_summary(item, level, context)
             squeezed[at] = shorter if shorter.tokens < item.tokens else item
     return squeezed
 
@@ -362,15 +362,15 @@ def _sections(text: str, *, of_constraints: bool) -> str:
     return "".join(found).strip()
 
 
-def _shorter_summary(summary: Summary, limit: int, making: EditContext) -> Summary:
+def _shorter_summary(summary: Summary, limit: int, context: EditContext) -> Summary:
     """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
 
     What the user demanded and forbade stays whole, and comes first.
     """
     text, index = unframe(summary.message.text), index_in(summary.message.text)
     demanded, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
-    room = limit - _SUMMARY_FRAME - making.tokenizer.count(demanded)
-    kept = f"{demanded}\n\n{_fitting(others, max(1, room), making.tokenizer, from_end=False)}".strip()
+    room = limit - _SUMMARY_FRAME - context.tokenizer.count(demanded)
+    kept = f"{demanded}\n\n{_fitting(others, max(1, room), context.tokenizer, from_end=False)}".strip()
     parts = [
         replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
         if isinstance(part, Text)
@@ -378,4 +378,4 @@ def _shorter_summary(summary: Summary, limit: int, making: EditContext) -> Summa
         for part in summary.message.parts
     ]
     message = summary.message.with_parts(parts)
-    return replace(summary, message=message, tokens=making.size(message))
+    return replace(summary, message=message, tokens=context.size(message))

@@ -10,13 +10,13 @@ from lowwater.core.decisions import Reason, scaled
 from lowwater.core.entries import Compacted, Entry, PreambleChanged, Retracted, Rewound
 from lowwater.core.events import Compaction, Phase
 from lowwater.core.limits import TURNS_BETWEEN, Limits
-from lowwater.core.mechanisms import truncate
+from lowwater.core.mechanisms import native, truncate
 from lowwater.core.mechanisms.spans import repeat_newest_user
-from lowwater.core.messages import Format, Message
+from lowwater.core.messages import Format, Message, newest_block
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
-from lowwater.core.turns.commit import Acted, next_number, totals_after, with_note
+from lowwater.core.turns.commit import Acted, next_compaction_number, totals_after, with_note
 from lowwater.core.turns.compaction import first_difference, tokens_of
-from lowwater.core.turns.decision_context import limits_for
+from lowwater.core.turns.decision_context import accepts_native_blocks, limits_for
 from lowwater.core.turns.effects import Announce, Steps
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.thinking import unbind
@@ -61,8 +61,8 @@ def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> 
 
 def with_newest_user(state: State, setup: Setup, at: float) -> State:
     """Return the session with the newest user message word for word in its view, where going back left only a summary of it."""
-    making = setup.making(offers_recall=state.offers_recall)
-    repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
+    context = setup.edit_context(offers_recall=state.offers_recall)
+    repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, context)
     if repeated is None:
         return state
     entry = Compacted(at=at, mechanisms=(REPEAT,), stands=view_items(repeated.items))
@@ -102,6 +102,36 @@ def _entries(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:
     return entries_for(reconciled, [setup.size(message) for message in reconciled.new], at)
 
 
+def absorb_native_block(state: State, setup: Setup, at: float) -> State:
+    """If an answer brought a compaction block of the provider, let the block replace everything before it in the view.
+
+    Providers do not document whether thinking behind such a block is bound to what they left out, so it counts as unbound.
+    """
+    items = state.ledger.view.items
+    kept = native.absorb(items, setup.edit_context(offers_recall=state.offers_recall))
+    if kept is None:
+        return state
+    entry = Compacted(at=at, mechanisms=(native.NAME,), stands=view_items(kept))
+    holder = items[newest_block([item.message for item in items]) or 0]
+    assert not isinstance(holder, Summary), (
+        "a block that was requested stands first in the view, with nothing before it to absorb"
+    )
+    return unbind(replace(state, ledger=state.ledger.append(entry)), after=holder.number - 1)
+
+
+def replace_unreadable_block(state: State, setup: Setup, at: float) -> State:
+    """Replace the compaction block at the start of the view by its text, if the model in use cannot read blocks.
+
+    That takes no call: the text stands for the same messages as the block. Thinking behind it was bound to the block.
+    """
+    items = state.ledger.view.items
+    if native.own_block(items) is None or accepts_native_blocks(state, setup):
+        return state
+    kept = native.as_text(items, setup.edit_context(offers_recall=state.offers_recall))
+    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), stands=view_items(kept))
+    return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
+
+
 def truncate_on_arrival(state: State, setup: Setup, at: float) -> Acted:
     """Shorten the results that came since the last answer, as far as they are too large or there is no room for them."""
     if not setup.settings.compression.enabled:
@@ -117,20 +147,20 @@ def _cut_the_largest(state: State, setup: Setup, at: float, *, limits: Limits, n
     limit = _insertion_limit(limits, setup)
     if limit <= 0 or not (state.offers_recall or state.prompt > limits.wall):
         return Acted(state=state, events=())
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     most = int(limit / state.calibration.scale)
-    proposal = truncate.propose(items, new, making, limit=most)
+    proposal = truncate.propose(items, new, context, limit=most)
     if proposal is None:
         return Acted(state=state, events=())
     reason = Reason(code="too-large-at-the-door", facts={"limit": limit, "results": len(proposal.targets)})
-    return _entered(state, truncate.apply(items, proposal, making, limit=most), reason, at)
+    return _entered(state, truncate.apply(items, proposal, context, limit=most), reason, at)
 
 
 def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
     """Put lines in place of older pictures, after a provider refused so many; those of the newest exchange only if there are no others."""
     yield Announce(ledger=state.ledger)
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
-    dropped = truncate.without_pictures(items, making)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
+    dropped = truncate.without_pictures(items, context)
     changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
     because = Reason(code="images-refused", facts={"messages": len(changed)})
     acted = _entered(state, dropped, because, at, mechanism="images")
@@ -156,10 +186,10 @@ def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: ra
         return Acted(state=state, events=())
     if scaled(sum(state.grown[-1:]), state.calibration.scale) > limits.most // TURNS_BETWEEN:
         return Acted(state=state, events=())
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     left = TURNS_BETWEEN - 1 - past.turns_since
     wanted = max(limits.roomy, limits.most - left * limits.growth)
-    squeezed = truncate.squeeze(items, making, tokens=_counted_below(state, wanted), among=new)
+    squeezed = truncate.squeeze(items, context, tokens=_counted_below(state, wanted), among=new)
     if tokens_of(squeezed) > _counted_below(state, limits.most):
         return Acted(state=state, events=())
     changed = sum(old is not now for old, now in zip(items, squeezed, strict=True))
@@ -193,7 +223,7 @@ def _entered(
         first_changed=first_difference(before, items),
         disturbed=0,
         phases=(Phase(mechanism=mechanism, removed=state.prompt - shortened.prompt),),
-        number=next_number(state.ledger),
+        number=next_compaction_number(state.ledger),
     )
     if event.reclaimed <= 0:
         return Acted(state=state, events=())

@@ -86,7 +86,7 @@ def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
     return warmth(state.belief, layout, state.model.cache, at)
 
 
-def calling(state: State, setup: Setup, at: float) -> State:
+def begin_call(state: State, setup: Setup, at: float) -> State:
     """Return the session with a call under way."""
     laid = prompt_layout(state, setup)
     expected = expected_usage(state.belief, laid.layout, state.model, at)
@@ -113,7 +113,7 @@ def removed_from(state: State) -> int:
     return scaled(view.whole - view.tokens, state.scale)
 
 
-def answered(state: State, response: Response) -> State:
+def finish_call(state: State, response: Response) -> State:
     """Return the session after the call under way: the belief corrected, and rent paid for what lay outside the tail."""
     call = state.call
     if call is None:

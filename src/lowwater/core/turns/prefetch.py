@@ -14,9 +14,9 @@ from lowwater.core.policies.history import after_failure, after_summary
 from lowwater.core.policies.safety import cool_down_left, decide, final_without_proposals
 from lowwater.core.proposals import Proposal
 from lowwater.core.turns.candidates import candidate_plans
-from lowwater.core.turns.compaction import CompactionResult, CompactionWork, need_of
-from lowwater.core.turns.costs import both, cost_of_summaries, prompts_of
-from lowwater.core.turns.decision_context import DecisionInputs, arranged, decision_context, suffices
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork, need_for_proposal
+from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of
+from lowwater.core.turns.decision_context import DecisionInputs, decision_context, order_ladder, suffices
 from lowwater.core.turns.effects import Outcome, Summarize
 from lowwater.core.turns.state import PrefetchedSummary, Setup, State
 from lowwater.core.turns.summaries import obtain
@@ -52,17 +52,17 @@ def prefetch_summary(
     ladder = setup.ladder(state.standing.at(at))
     if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
         return None
-    situated = decision_context(state, setup, at)
-    offer = next(iter(registry.summaries(situated.asked)), None)
-    if offer is None or offer.span is None or not _is_expected(situated, offer, setup):
+    inputs = decision_context(state, setup, at)
+    offer = next(iter(registry.summaries(inputs.request)), None)
+    if offer is None or offer.span is None or not _is_expected(inputs, offer, setup):
         return None
     work = CompactionWork(
-        asked=situated.asked,
-        prompt=situated.now.prompt,
+        asked=inputs.request,
+        prompt=inputs.now.prompt,
         at=at,
-        ladder=arranged(ladder, state, setup, (offer,), at=at),
+        ladder=order_ladder(ladder, state, setup, (offer,), at=at),
     )
-    need = need_of(work, situated.asked.items, offer)
+    need = need_for_proposal(work, inputs.request.items, offer)
     obtained = yield from obtain(need, work.ladder, at=at)
     asked, judged = need.request, obtained.judged
     spent = CompactionResult(items=(), written=obtained.written, lost=obtained.lost)
@@ -80,7 +80,7 @@ def prefetch_summary(
         at=at,
         parked=parked,
         cost=cost_of_summaries(state, spent, setup, work),
-        prompts=prompts_of(obtained.written),
+        prompts=prompt_tokens_of(obtained.written),
         failed_at=obtained.failed_at,
         low=obtained.low,
     )
@@ -112,17 +112,17 @@ def drop_stale(state: State) -> State:
     return state if state.parked is None or is_prefetched(state) else replace(state, parked=None)
 
 
-def _is_expected(situated: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
+def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
     """Return whether a summary will be bought or forced soon, as far as can be told: parking costs money."""
-    now = situated.now
+    now = inputs.now
     if not now.enabled:
         return False
     for turns in (0, _TURNS_AHEAD):
         then = replace(now, prompt=now.prompt + round(turns * now.growth), market=None)
         forced = not final_without_proposals(decide(then, setup.settings, policy=setup.policy), then)
-        if forced and suffices(replace(situated, now=then), offer):
+        if forced and suffices(replace(inputs, now=then), offer):
             return True
-    if situated.pricing is None:
+    if inputs.pricing is None:
         return False
-    bargains = candidate_plans((), [offer], situated.pricing, digests=False)
+    bargains = candidate_plans((), [offer], inputs.pricing, digests=False)
     return any(bargain.rent >= _SHARE_OF_PRICE * bargain.price for bargain in bargains)

@@ -105,7 +105,7 @@ class PrefetchedSummary(
         return (
             zones.head <= span.start < span.stop <= zones.tail
             and {span.start, span.stop} <= set(zones.cuts)
-            and self.recall == asked.making.offers_recall
+            and self.recall == asked.context.offers_recall
             and self.tokens <= OVERSHOOT * asked.counted(asked.limits.summary)
             and self.fits(asked.items)
         )
@@ -450,7 +450,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             accepts_weak=compression.weak_summaries == "accept",
         )
 
-    def making(self, *, offers_recall: bool) -> EditContext:
+    def edit_context(self, *, offers_recall: bool) -> EditContext:
         """Return what the mechanisms need."""
         return EditContext(
             size=self.size,

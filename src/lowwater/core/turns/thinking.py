@@ -49,7 +49,7 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
         ),
         len(items),
     )
-    kept = strip_behind(items, first, setup.making(offers_recall=state.offers_recall))
+    kept = strip_behind(items, first, setup.edit_context(offers_recall=state.offers_recall))
     state = replace(state, unbound=None)
     if all(old is new for old, new in zip(items, kept, strict=True)):
         return state
@@ -57,7 +57,7 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
     return replace(state, ledger=state.ledger.append(entry))
 
 
-def with_opening(items: Sequence[Item], state: State, making: EditContext) -> list[Item]:
+def restore_opening_thinking(items: Sequence[Item], state: State, context: EditContext) -> list[Item]:
     """Return the items with its thinking back in the answer that opens the running tool loop, if a budget needs it there."""
     kept = list(items)
     at = opening_of(kept) if _has_budget(state) and not state.binds_thinking else None
@@ -70,13 +70,13 @@ def with_opening(items: Sequence[Item], state: State, making: EditContext) -> li
     edits = tuple(each for each in item.edits if each.path not in thought)
     message = apply_edits(item.original, edits) if edits else item.original
     if edits:
-        kept[at] = replace(item, edits=edits, message=message, tokens=making.size(message))
+        kept[at] = replace(item, edits=edits, message=message, tokens=context.size(message))
     else:
-        kept[at] = Original(number=item.number, message=message, tokens=making.size(message))
+        kept[at] = Original(number=item.number, message=message, tokens=context.size(message))
     return kept
 
 
-def is_refused(state: State) -> bool:
+def is_thinking_refused(state: State) -> bool:
     """Return whether a provider would refuse the view with the thinking budget of the session's requests."""
     items = state.ledger.view.items
     at = opening_of(items) if _has_budget(state) else None
