@@ -18,7 +18,7 @@ from lowwater.core.view import Item, Summary
 
 NAME = "native"
 AS_TEXT = "native_as_text"
-NOTE = "The provider compacted these messages itself: the block that follows stands for them."
+BLOCK_FOLLOWS = "The provider compacted these messages itself: the block that follows stands for them."
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -78,7 +78,7 @@ def absorb(items: Sequence[Item], context: EditContext) -> list[Item] | None:
     at = newest_block([item.message for item in items])
     if at is None or _is_absorbed(items[:at]):
         return None
-    kept = replace_span(items, Span(start=0, stop=at), NOTE, context)
+    kept = replace_span(items, Span(start=0, stop=at), BLOCK_FOLLOWS, context)
     return kept if _tokens(kept) < _tokens(items) else None
 
 
@@ -116,7 +116,7 @@ def _is_own(item: Item) -> bool:
 
 def _is_absorbed(before: Sequence[Item]) -> bool:
     """Return whether all that stands before a block was put there for it, or there is nothing."""
-    noted = any(isinstance(item, Summary) and NOTE in item.message.text for item in before)
+    noted = any(isinstance(item, Summary) and BLOCK_FOLLOWS in item.message.text for item in before)
     users = [item for item in before if not isinstance(item, Summary)]
     return not users or (noted and len(users) == 1 and users[0].message.role == "user")
 

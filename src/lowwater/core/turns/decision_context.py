@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import Candidates, Compact, DecisionContext, effective_size, scaled
 from lowwater.core.limits import TURNS_BETWEEN, Limits, derive_limits
-from lowwater.core.mechanisms import native, registry, summarize
-from lowwater.core.mechanisms.registry import ProposalRequest, propose, survey
+from lowwater.core.mechanisms import native, summarize
+from lowwater.core.mechanisms.registry import ProposalRequest, propose, propose_summaries, survey
 from lowwater.core.policies.at_threshold import INTO_TAIL, MIDDLE_EDITS, auto_threshold
 from lowwater.core.proposals import Proposal
 from lowwater.core.turns.cache import lifetime_of, marks_of, prompt_layout, warmth_of
@@ -120,7 +120,7 @@ def _priced_candidates(
     assert pricing is not None
     lost = {mechanism.name: mechanism.loses for mechanism in inputs.request.mechanisms}
     edits = [offer for offer in offers if offer.mechanism in (*MIDDLE_EDITS, *lost)]
-    spans = registry.summaries(inputs.request) if pricing.summarizers else []
+    spans = propose_summaries(inputs.request) if pricing.summarizers else []
     own = native_proposal(inputs.request) if inputs.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     digests = context.digest_ratio > 0 and not context.preset.plain_placeholders
