@@ -17,11 +17,11 @@ from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.summaries import Ladder, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
+    first_unbound,
     is_thinking_refused,
-    loose_from,
-    opening_of,
     restore_opening_thinking,
     strip_unbound,
+    tool_loop_opening,
     unbind,
     unbound_behind,
 )
@@ -101,11 +101,11 @@ def test_the_provider_drops_it_only_where_it_can_and_is_asked(thinking: Any, bou
 def test_behind_a_block_of_a_model_that_binds_what_follows_directly_is_not_loose() -> None:
     before = state_of().ledger.view.items
     after = native.put_block(before, Span(start=0, stop=5), BLOCK, making())
-    assert loose_from(before, after, 0, BINDS) == len(after)
-    assert loose_from(before, after, 0, FREE) == 0, "a block by any other model vouches for nothing"
-    assert loose_from(before, [after[0], before[0], *after[1:]], 0, BINDS) == 1
+    assert first_unbound(before, after, 0, BINDS) == len(after)
+    assert first_unbound(before, after, 0, FREE) == 0, "a block by any other model vouches for nothing"
+    assert first_unbound(before, [after[0], before[0], *after[1:]], 0, BINDS) == 1
     later = [*after[:3], before[0], *after[3:]]
-    assert loose_from(after, later, 3, BINDS) == 3, "a block that stood there before changes nothing"
+    assert first_unbound(after, later, 3, BINDS) == 3, "a block that stood there before changes nothing"
 
 
 def test_the_lowest_number_is_remembered() -> None:
@@ -133,7 +133,7 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
         items.pop()
     bare = strip_behind(items, 0, making())
     left = restore_opening_thinking([bare[0], *bare[3:]], state, making())
-    opening = opening_of(left)
+    opening = tool_loop_opening(left)
     assert opening == 1
     assert [bool(item.message.thinking) for item in left[1::2]] == [restored] + [False] * (
         len(left[1::2]) - 1

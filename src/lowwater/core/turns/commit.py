@@ -18,7 +18,12 @@ from lowwater.core.turns.compaction import REPLACING, CompactionResult, Compacti
 from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of, with_price
 from lowwater.core.turns.state import Setup, State, Totals
 from lowwater.core.turns.summaries import SummarizerBackoff
-from lowwater.core.turns.thinking import drops_thinking, loose_from, restore_opening_thinking, unbound_behind
+from lowwater.core.turns.thinking import (
+    drops_thinking,
+    first_unbound,
+    restore_opening_thinking,
+    unbound_behind,
+)
 from lowwater.core.view import Edited, Item, Original, parts_of, view_items
 
 NOTE = "Note: earlier turns of this conversation were compacted; a summary stands where they were."
@@ -152,11 +157,11 @@ def _new_view(state: State, result: CompactionResult, work: CompactionWork, setu
     first = 0 if adds_note else result.first_changed
     unbound = state.unbound
     if state.binds_thinking:
-        loose = first if adds_note else loose_from(work.request.items, items, first, state.model)
+        unbound_from = first if adds_note else first_unbound(work.request.items, items, first, state.model)
         if drops_thinking(state, setup):
-            unbound = unbound_behind(items, loose, unbound)
+            unbound = unbound_behind(items, unbound_from, unbound)
         else:
-            items = strip_behind(items, loose, work.context)
+            items = strip_behind(items, unbound_from, work.context)
     items = restore_opening_thinking(items, state, work.context)
     return _NewView(
         items=items,
