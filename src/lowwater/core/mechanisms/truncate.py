@@ -1,6 +1,6 @@
-"""`shorten`: a very large tool result keeps its head, tail and error lines, and says what was cut.
+"""`shorten`: a very large tool result is truncated to its beginning, its end and its error lines, and says what was cut.
 
-`squeeze` is the last step where a prompt has to fit: it shortens whatever is left, in head and tail too, but for the users' words.
+`squeeze` is the last step if a prompt has to fit: it shortens whatever is left, in head and tail too, except the users' words.
 """
 
 import re
@@ -31,36 +31,38 @@ from lowwater.protocols import Tokenizer
 NAME = "shorten"
 SQUEEZE = "squeeze"
 LEAST = 200
-"""The smallest limit in tokens: below it there is no room for what must be said."""
+"""The smallest limit in tokens: below it there is no room for the lines that say what was cut."""
 _ONE_LINE = 45
-"""Tokens of a line that only says what was there and how to get it back."""
+"""Tokens of a placeholder of one line."""
 _SHORTEST_TALK = 60
+"""The smallest limit in tokens for what the assistant said."""
 _SHORT_VALUE = 120
-"""Characters of an argument that is never cut."""
+"""Arguments of a call up to this many characters are never cut."""
 _CUT_LINE = 16
 _SUMMARY_FRAME = 80
 _ROUNDS = 3
-"""How often a step of a squeeze is repeated: sizes are estimates, so that the first round may fall short."""
+"""How often a step of a squeeze is repeated: sizes are estimates, so the first round may fall short."""
 
 _HEAD, _TAIL, _ERRORS, _DIGEST = 0.45, 0.25, 0.10, 0.15
+"""The shares of a truncated result's tokens that go to its parts."""
 _FRAME = 60
-"""Tokens of the lines between the pieces, and what joining them may add."""
+"""Tokens of the lines between the pieces, and of what joining them may add."""
 _LONGEST_ERROR = 300
 
 
 def propose(
     items: Sequence[Item], indexes: Iterable[int], context: EditContext, *, limit: int
 ) -> Proposal | None:
-    """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
+    """Propose to truncate results in these items that are larger than `limit` tokens, except those of never-prune tools."""
     results = results_in(items, indexes, calls_in(items))
-    usual = [result for result in results if not context.preset.protects(result.tool)]
-    return propose_for(items, usual, context, limit=limit)
+    prunable = [result for result in results if not context.preset.protects(result.tool)]
+    return propose_for(items, prunable, context, limit=limit)
 
 
 def propose_for(
     items: Sequence[Item], results: Iterable[Result], context: EditContext, *, limit: int
 ) -> Proposal | None:
-    """Offer those of `results` that are larger than `limit` tokens."""
+    """Propose to truncate those of `results` that are larger than `limit` tokens."""
     limit = max(limit, LEAST)
     targets: list[Target] = []
     for result in results:
@@ -71,14 +73,14 @@ def propose_for(
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, limit: int) -> list[Item]:
-    """Return the items with the proposal's results cut to at most `limit` tokens each."""
+    """Return the items with the proposal's results truncated to at most `limit` tokens each."""
     return replace_results(items, proposal, context, lambda result: shortened(result, context, limit))
 
 
 def shortened(result: Result, context: EditContext, limit: int) -> str:
-    """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
+    """Return a result in at most `limit` tokens (at least `LEAST`): beginning, what was cut, errors, digest, end.
 
-    Errors and digest are those of the part that was cut, and the handle leads to all of it.
+    Errors and digest are of the part that was cut. The handle leads to the whole result.
     """
     text = text_of(result.original)
     room = max(limit, LEAST) - _FRAME
@@ -111,7 +113,7 @@ def _cut(result: Result, between: str, text: str, context: EditContext) -> str:
 
 
 def _fitting(text: str, tokens: int, tokenizer: Tokenizer, *, from_end: bool) -> str:
-    """Return as much of the start or end of `text` as fits, in whole lines if that does not lose much of it."""
+    """Return as much of the start or end of `text` as fits into `tokens`, in whole lines unless that loses half of it."""
     length = min(len(text), tokens * 4)
     while length > 0:
         piece = text[-length:] if from_end else text[:length]
@@ -131,12 +133,12 @@ def _whole_lines(text: str, *, from_end: bool) -> str:
 def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
     found: dict[str, None] = {}
     for line in error_lines(text):
-        said = line.text[:_LONGEST_ERROR]
-        if said not in found:
-            tokens -= tokenizer.count(said) + 1
+        shown = line.text[:_LONGEST_ERROR]
+        if shown not in found:
+            tokens -= tokenizer.count(shown) + 1
             if tokens < 0:
                 break
-            found[said] = None
+            found[shown] = None
     return list(found)
 
 
@@ -144,7 +146,7 @@ def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
 
 
 def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | None:
-    """Offer everything that a squeeze may shorten: all that is not a system prompt or the users' words."""
+    """Propose everything that a squeeze may shorten: all but system prompts and the users' words."""
     targets: list[Target] = []
     left = 0
     for result in results_in(items, range(len(items)), calls_in(items), placeholders=True):
@@ -162,11 +164,12 @@ def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | N
 def squeeze(
     items: Sequence[Item], context: EditContext, *, tokens: int, among: Iterable[int] | None = None
 ) -> list[Item]:
-    """Return the items shortened until they take at most `tokens`, or as little as they can.
+    """Return the items shortened until they have at most `tokens`, or as few as possible.
 
-    What is older than the newest exchange goes first, results before answers, those of never-prune tools last; then results of the
-    newest exchange, then summaries. Of a kind, the largest are shortened first, all to the same length. What the users said, and
-    whatever calls and results need to stay a pair, is left as it is. `among` are the indexes that may be touched, if not all.
+    What is older than the newest exchange is shortened first, results before answers, those of never-prune tools last; then
+    results of the newest exchange, then summaries. Within a step the largest are shortened first, all to the same length.
+    Users' words, and what keeps calls and results paired, stay as they are. `among` are the indexes that may be changed, if
+    not all.
     """
     squeezed = list(items)
     cuts = tuple(legal_cuts([item.message for item in items]))
@@ -200,7 +203,7 @@ def squeeze(
 
 
 def without_pictures(items: Sequence[Item], context: EditContext) -> list[Item]:
-    """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
+    """Return the items with older images replaced by lines; those of the newest exchange only if there are no others."""
     cuts = tuple(legal_cuts([item.message for item in items]))
     newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
     found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
@@ -209,7 +212,7 @@ def without_pictures(items: Sequence[Item], context: EditContext) -> list[Item]:
 
 
 class _Piece(Struct, frozen=True, kw_only=True, gc=False):
-    """A text or a call in what the assistant said."""
+    """A text or a call in a message of the assistant."""
 
     item: int
     path: tuple[int, ...]
@@ -218,7 +221,7 @@ class _Piece(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def _level(sizes: Sequence[int], over: int, least: int) -> int:
-    """Return the length to which all that is longer has to be cut so that `over` tokens are gone; never below `least`."""
+    """Return the length to which everything longer must be cut for `over` tokens to be removed; never below `least`."""
     low, high = least, max([least, *sizes])
     while low < high:
         middle = (low + high + 1) // 2
@@ -232,7 +235,7 @@ def _level(sizes: Sequence[int], over: int, least: int) -> int:
 def _squeeze_results(
     items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    """Shorten results, and those of never-prune tools only as far as the others do not suffice."""
+    """Shorten results; those of never-prune tools only if the others do not suffice."""
     found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
     squeezed = list(items)
     for protects in (False, True):
@@ -266,7 +269,7 @@ def _one_line(result: Result, context: EditContext) -> str:
 
 
 def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -> list[_Piece]:
-    """Return the texts and calls of what the assistant said, but for summaries."""
+    """Return the texts and calls in the assistant's messages, without summaries."""
     found: list[_Piece] = []
     for at in indexes:
         item = items[at]
@@ -274,8 +277,8 @@ def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -
             continue
         for path, part in parts_of(item):
             if isinstance(part, Text | ToolCall):
-                said = part.text if isinstance(part, Text) else part.arguments
-                found.append(_Piece(item=at, path=path, part=part, tokens=context.tokenizer.count(said)))
+                text = part.text if isinstance(part, Text) else part.arguments
+                found.append(_Piece(item=at, path=path, part=part, tokens=context.tokenizer.count(text)))
     return found
 
 
@@ -314,7 +317,7 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, context: EditCont
 
 
 def _without_middle(text: str, limit: int, number: int, context: EditContext) -> str:
-    """Return the start and the end of a text in about `limit` tokens, or the text where that is no gain."""
+    """Return the start and the end of a text in about `limit` tokens, or the text itself if that is not shorter."""
     room = max(0, limit - _CUT_LINE)
     head = _fitting(text, int(room * 0.6), context.tokenizer, from_end=False)
     tail = _fitting(text[len(head) :], int(room * 0.4), context.tokenizer, from_end=True)
@@ -324,7 +327,7 @@ def _without_middle(text: str, limit: int, number: int, context: EditContext) ->
 
 
 def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
-    """Return the pictures in results, and those of users but in their newest message."""
+    """Return the images in results and in users' messages, except the newest user message."""
     newest = newest_user(items)
     return [
         target for target in images.targets(items, indexes) if len(target.path) > 1 or target.item != newest
@@ -334,7 +337,7 @@ def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
 def _squeeze_pictures(
     items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    del over, least  # A picture goes whole.
+    del over, least  # An image is replaced as a whole.
     found = offer(images.NAME, items, _pictures(items, indexes))
     return list(items) if found is None else images.apply(items, found, context)
 
@@ -342,7 +345,7 @@ def _squeeze_pictures(
 def _squeeze_summaries(
     items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
+    """Cut the end off long summaries; a provider's block is signed and cannot be cut."""
     squeezed = list(items)
     summaries = [at for at in indexes if isinstance(items[at], Summary) and not block_in(items[at].message)]
     level = _level([items[at].tokens for at in summaries], over, least)
@@ -356,21 +359,21 @@ def _squeeze_summaries(
 
 
 def _sections(text: str, *, of_constraints: bool) -> str:
-    """Return the sections of a summary that hold the user's constraints, or all others."""
+    """Return the sections of a summary with the user's constraints, or all other sections."""
     heading = f"## {Section.CONSTRAINTS}"
     found = [each for each in re.split(r"(?m)^(?=## )", text) if each.startswith(heading) is of_constraints]
     return "".join(found).strip()
 
 
 def _shorter_summary(summary: Summary, limit: int, context: EditContext) -> Summary:
-    """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
+    """Return the summary in about `limit` tokens, without its index of tool results.
 
     What the user demanded and forbade stays whole, and comes first.
     """
     text, index = unframe(summary.message.text), index_in(summary.message.text)
-    demanded, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
-    room = limit - _SUMMARY_FRAME - context.tokenizer.count(demanded)
-    kept = f"{demanded}\n\n{_fitting(others, max(1, room), context.tokenizer, from_end=False)}".strip()
+    constraints, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
+    room = limit - _SUMMARY_FRAME - context.tokenizer.count(constraints)
+    kept = f"{constraints}\n\n{_fitting(others, max(1, room), context.tokenizer, from_end=False)}".strip()
     parts = [
         replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
         if isinstance(part, Text)
