@@ -10,7 +10,7 @@ from lowwater.core.entries import Appended, PreambleChanged
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.turns.cache import answered, calling
+from lowwater.core.turns.cache import begin_call, finish_call
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.session.factories import calibration_for
 from lowwater.session.request import compacting
@@ -55,7 +55,7 @@ def state_of() -> State:
 
 def sent(state: State, setup: Setup) -> State:
     said = Response(message=Message(role="assistant", parts=(Text(text="ok"),)))
-    return answered(calling(state, setup, 100.0), said)
+    return finish_call(begin_call(state, setup, 100.0), said)
 
 
 def test_over_a_warm_cache_it_is_marked_at_its_end_and_over_a_cold_one_not_at_all() -> None:

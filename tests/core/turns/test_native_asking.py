@@ -9,7 +9,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.turns.effects import Failure, Summarize
-from lowwater.core.turns.summaries import Ladder, Need, Obtained, ask_for_block, need_for
+from lowwater.core.turns.summaries import Ladder, Need, ObtainedSummary, ask_for_block, need_for
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
 
@@ -46,7 +46,7 @@ def written(text: str = GOOD, block: bytes | None = None) -> Written:
     )
 
 
-def obtained(outcome: Any, wanted: Need | None = None) -> Obtained:
+def obtained(outcome: Any, wanted: Need | None = None) -> ObtainedSummary:
     steps = ask_for_block(
         wanted or need(), Ladder(rungs=2, native=1, names=("other", "claude")), upto=9, size=size
     )
@@ -56,7 +56,7 @@ def obtained(outcome: Any, wanted: Need | None = None) -> Obtained:
     assert effect.share < 0.5, "those behind it want some time too"
     with pytest.raises(StopIteration) as done:
         steps.send(outcome)
-    result: Obtained = done.value.value
+    result: ObtainedSummary = done.value.value
     return result
 
 
