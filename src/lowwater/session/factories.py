@@ -24,7 +24,7 @@ from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
 from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
 from lowwater.settings import Settings
 from lowwater.stores import opening
-from lowwater.stores.shared import Conceal, as_it_is
+from lowwater.stores.shared import Conceal, conceal_nothing
 from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
 from lowwater.stores.sqlite.salvage import Examined, SalvagedSession, examine, salvage
 from lowwater.stores.sqlite.store import SqliteStore
@@ -134,7 +134,7 @@ def opened_store(given: Store | str | None = None, *, redact: bool = True) -> St
     if given is not None and not isinstance(given, str):
         return given
     address = given or default_address()
-    return open_store(address) if redact else open_store(address, conceal=as_it_is)
+    return open_store(address) if redact else open_store(address, conceal=conceal_nothing)
 
 
 def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
@@ -216,7 +216,7 @@ def salvaged(address: str, to: Path, *, redact: bool = True) -> list[SalvagedSes
     path = _sqlite_only(address, "salvage", "restore a dump of the database, or see PostgreSQL's manual")
     _refuse_existing(to)
     # Nobody relies on the new file before it is whole, so single commits need not wait for the disk.
-    store = SqliteStore(to, conceal=conceal_secrets if redact else as_it_is, sync="normal")
+    store = SqliteStore(to, conceal=conceal_secrets if redact else conceal_nothing, sync="normal")
     try:
         return salvage(path, store)
     finally:

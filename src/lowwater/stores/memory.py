@@ -28,7 +28,7 @@ from lowwater.core.stored import (
 )
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.stores.packing import kind_of, messages_in
-from lowwater.stores.shared import Conceal, as_it_is, folded_terms, landmark, phrases_in, words_of
+from lowwater.stores.shared import Conceal, conceal_nothing, folded_terms, landmark, phrases_in, words_of
 
 _SATURATES, _BY_LENGTH = 1.2, 0.75
 
@@ -75,7 +75,7 @@ def _count(phrase: Sequence[str], text: Sequence[str]) -> int:
     return sum(term == first and list(text[at : at + length]) == wanted for at, term in enumerate(text))
 
 
-class RememberedTrails:
+class MemoryFingerprints:
     """All trails of one store; not safe to use from several threads at once."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class RememberedTrails:
                 del self._known[place]
 
 
-class Remembered:
+class MemorySession:
     """A session's entries, what they add up to, and what it has besides."""
 
     def __init__(self) -> None:
@@ -156,9 +156,9 @@ class Remembered:
         self._versions.append(version)
         self._lengths.append(len(self.entries))
 
-    def copied(self, version: int, about: About) -> "Remembered":
+    def copied(self, version: int, about: About) -> "MemorySession":
         """Return a session of its own with the same ledger, all of it at one version."""
-        other = Remembered()
+        other = MemorySession()
         other.entries, other.messages = copy(self.entries), copy(self.messages)
         other._landmarks, other._tokens = copy(self._landmarks), self._tokens
         other._versions, other._lengths = [version], [len(self.entries)]
@@ -237,11 +237,11 @@ class Remembered:
 class MemoryStore:
     """Keeps sessions in this process only."""
 
-    def __init__(self, *, conceal: Conceal = as_it_is) -> None:
+    def __init__(self, *, conceal: Conceal = conceal_nothing) -> None:
         self._conceal = conceal
         self._lock = Lock()
-        self._sessions: dict[str, Remembered] = {}
-        self._fingerprints = RememberedTrails()
+        self._sessions: dict[str, MemorySession] = {}
+        self._fingerprints = MemoryFingerprints()
         self._newest = 0
         self._is_closed = False
 
@@ -254,7 +254,7 @@ class MemoryStore:
                 raise StaleLedger(session, expected=expected, found=found)
             if new == Append():
                 return found
-            now = now or Remembered()
+            now = now or MemorySession()
             now.add(self._newest + 1, new)
             self._sessions[session] = now
             self._newest += 1
@@ -368,10 +368,10 @@ class MemoryStore:
             yield
 
     @contextmanager
-    def _seen(self, session: str, version: int) -> Iterator[Remembered]:
+    def _seen(self, session: str, version: int) -> Iterator[MemorySession]:
         """Hand out a session that had this version, an empty one for 0, or raise StaleLedger."""
         with self._open():
-            now = self._sessions.get(session, Remembered())
+            now = self._sessions.get(session, MemorySession())
             if version and not now.had(version):
                 raise StaleLedger(session, expected=version, found=now.version)
             yield now

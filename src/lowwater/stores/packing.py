@@ -74,7 +74,7 @@ class CompactedSince(
     """In order: stands of the base, and new ones, each as bytes."""
 
 
-KeptEntry = (
+StoredEntry = (
     Opened
     | AppendedKeys
     | PreambleChanged
@@ -91,7 +91,7 @@ DEEPEST = 16
 """How many compactions at most are told by what changed since the one before, until one is written in full again."""
 
 _encoder = msgspec.msgpack.Encoder()
-_entry_decoder: msgspec.msgpack.Decoder[KeptEntry] = msgspec.msgpack.Decoder(KeptEntry)
+_entry_decoder: msgspec.msgpack.Decoder[StoredEntry] = msgspec.msgpack.Decoder(StoredEntry)
 _stand_decoder: msgspec.msgpack.Decoder[ViewItem] = msgspec.msgpack.Decoder(
     KeptRange | AlteredMessage | SummarizedSpan
 )
@@ -140,7 +140,7 @@ class Base(Struct, frozen=True, kw_only=True):
     depth: int = 0
 
 
-def pack_since(packed: Sequence[Packed], first: int, base: Base | None) -> list[Packed]:
+def pack_differences(packed: Sequence[Packed], first: int, base: Base | None) -> list[Packed]:
     """Return packed entries, the first of which gets the position `first`, with compactions told by what they changed.
 
     `base` is the last compaction before them. A view changes little from one compaction to the next, and most of what it shows
@@ -182,7 +182,7 @@ def _since(entry: Compacted, base: Base) -> CompactedSince:
     )
 
 
-def joined_stands(base: Sequence[ViewItem], pieces: Iterable[Copied | bytes]) -> tuple[ViewItem, ...]:
+def joined_items(base: Sequence[ViewItem], pieces: Iterable[Copied | bytes]) -> tuple[ViewItem, ...]:
     """Return the stands of a compaction that was told by what it changed, or raise msgspec.MsgspecError."""
     stands: list[ViewItem] = []
     for piece in pieces:
@@ -216,7 +216,7 @@ def keys_in(body: bytes) -> tuple[bytes, ...]:
     return kept.keys if isinstance(kept, AppendedKeys) else ()
 
 
-def unpack_kept(body: bytes) -> KeptEntry:
+def unpack_stored(body: bytes) -> StoredEntry:
     """Return what was stored for an entry, or raise msgspec.MsgspecError."""
     return _entry_decoder.decode(body)
 
@@ -232,7 +232,7 @@ def unpack(
     if isinstance(kept, AppendedKeys):
         return Appended(at=kept.at, messages=tuple(messages[key] for key in kept.keys), tokens=kept.tokens)
     if isinstance(kept, CompactedSince):
-        joined = joined_stands((stands or {})[kept.base], kept.pieces)
+        joined = joined_items((stands or {})[kept.base], kept.pieces)
         return Compacted(at=kept.at, mechanisms=kept.mechanisms, stands=joined)
     return kept
 

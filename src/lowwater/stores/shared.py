@@ -23,13 +23,13 @@ from lowwater.stores.packing import (
     CompactedSince,
     Content,
     digest,
-    joined_stands,
+    joined_items,
     keys_in,
     unpack,
     unpack_event,
-    unpack_kept,
     unpack_message,
     unpack_record,
+    unpack_stored,
     unseal,
 )
 
@@ -40,7 +40,7 @@ class UnwritableAccounts(Exception):
     """The tables of records and events cannot be written; never leaves the store."""
 
 
-class AccountsApart:
+class AccountFallback:
     """Writes appends, without their record and events where these alone make it fail; the log says so once."""
 
     def __init__(self, place: object) -> None:
@@ -159,7 +159,7 @@ _TERM = re.compile(r"[^\W_]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
-def as_it_is(text: str) -> str:
+def conceal_nothing(text: str) -> str:
     """Return the text: nothing is concealed."""
     return text
 
@@ -172,7 +172,7 @@ def spaced(text: str) -> str:
     return text if text.isascii() else _UNSPACED.sub(r" \1 ", normalize("NFC", text))
 
 
-def words_of(message: Message, conceal: Conceal = as_it_is) -> str:
+def words_of(message: Message, conceal: Conceal = conceal_nothing) -> str:
     """Return all text of a message that may be found, ready for the index."""
     return spaced(conceal("\n".join(texts_of(message))))
 
@@ -192,11 +192,11 @@ def folded_terms(text: str) -> list[str]:
     return _TERM.findall(plain.lower())
 
 
-AT_ONCE = 500
+MESSAGES_PER_QUERY = 500
 """Messages asked for in one query; SQLite takes at least 999 values."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class EntryRow(Struct, frozen=True, kw_only=True):
     """An entry as it is stored."""
 
     version: int
@@ -204,7 +204,7 @@ class Row(Struct, frozen=True, kw_only=True):
     sealed: object
 
 
-class Hurt(Exception):
+class DamagedVersion(Exception):
     """What a version brought cannot be read; never leaves the store."""
 
     def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
@@ -236,13 +236,13 @@ FetchEntry = Callable[[int], object]
 """Finds the stored bytes of one entry of the same session by its position; None if there is none."""
 
 
-def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, ...]] | None = None) -> Base:
+def load_base(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, ...]] | None = None) -> Base:
     """Return a stored compaction, reading those that it is told by, or raise Broken or msgspec.MsgspecError."""
     known = {} if known is None else known
     waiting: list[tuple[int, CompactedSince]] = []
     at, depth = position, 0
     while at not in known:
-        kept = unpack_kept(unseal(fetch(at)))
+        kept = unpack_stored(unseal(fetch(at)))
         if isinstance(kept, Compacted):
             known[at] = kept.stands
         elif isinstance(kept, CompactedSince) and kept.base < at:
@@ -252,46 +252,46 @@ def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, .
         else:
             raise Broken("a compaction before it is gone")
     for at, since in reversed(waiting):
-        known[at] = joined_stands(known[since.base], since.pieces)
+        known[at] = joined_items(known[since.base], since.pieces)
     return Base(position=position, stands=known[position], depth=depth)
 
 
-def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
-    """Yield the entries of these rows or raise Hurt; messages are fetched for many at once, so that no row costs a query."""
+def restore_entries(rows: Iterable[EntryRow], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
+    """Yield the entries of these rows or raise DamagedVersion; messages are fetched for many at once, so that no row costs a query."""
     waiting = iter(rows)
     stands: dict[int, tuple[ViewItem, ...]] = {}
-    while batch := list(islice(waiting, AT_ONCE)):
+    while batch := list(islice(waiting, MESSAGES_PER_QUERY)):
         messages, unknown = _messages(_keys(batch), fetch)
         for row in batch:
             try:
                 entry = _entry(row, messages, stands, fetch_entry)
             except (Broken, msgspec.MsgspecError) as error:
                 intact = isinstance(error, msgspec.MsgspecError)
-                raise Hurt(row.version, f"entry {row.position} ({error})", intact=intact) from error
+                raise DamagedVersion(row.version, f"entry {row.position} ({error})", intact=intact) from error
             except KeyError as error:
                 why = unknown.get(error.args[0])
                 said = f"entry {row.position} ({why or 'a message of it is gone or changed'})"
-                raise Hurt(row.version, said, intact=why is not None) from error
+                raise DamagedVersion(row.version, said, intact=why is not None) from error
             yield entry
 
 
 def _entry(
-    row: Row,
+    row: EntryRow,
     messages: dict[bytes, Message],
     stands: dict[int, tuple[ViewItem, ...]],
     fetch_entry: FetchEntry,
 ) -> Entry:
     body = unseal(row.sealed)
-    kept = unpack_kept(body)
+    kept = unpack_stored(body)
     if isinstance(kept, CompactedSince):
-        base_at(kept.base, fetch_entry, stands)
+        load_base(kept.base, fetch_entry, stands)
     entry = unpack(body, messages, stands)
     if isinstance(entry, Compacted):
         stands[row.position] = entry.stands
     return entry
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class MessageRow(Struct, frozen=True, kw_only=True):
     """A message as a session holds it: its number and size, and the content it was stored as."""
 
     number: int
@@ -301,9 +301,9 @@ class Held(Struct, frozen=True, kw_only=True):
 
 
 def restore_messages(
-    numbers: range, found: Iterable[Held], version_of: Callable[[int], int]
+    numbers: range, found: Iterable[MessageRow], version_of: Callable[[int], int]
 ) -> Iterator[Numbered]:
-    """Yield the messages with these numbers, found in their order, or raise Hurt at the first that is gone or changed.
+    """Yield the messages with these numbers, found in their order, or raise DamagedVersion at the first that is gone or changed.
 
     `version_of` tells with which version a message came.
     """
@@ -311,25 +311,25 @@ def restore_messages(
     for number in numbers:
         held = next(waiting, None)
         if held is None or held.number != number or not _is_intact(held):
-            raise Hurt(version_of(number), f"message {number} (it is gone or changed)")
+            raise DamagedVersion(version_of(number), f"message {number} (it is gone or changed)")
         try:
             message = unpack_message(cast("bytes", held.body))
         except msgspec.MsgspecError as error:
-            raise Hurt(version_of(number), f"message {number} ({error})", intact=True) from error
+            raise DamagedVersion(version_of(number), f"message {number} ({error})", intact=True) from error
         yield Numbered(message=message, tokens=held.tokens)
 
 
-def _is_intact(held: Held) -> bool:
+def _is_intact(held: MessageRow) -> bool:
     return isinstance(held.body, bytes) and digest(held.body) == held.key
 
 
 def restore_event(version: int, sealed: object) -> Event:
-    """Return an event that was stored with this version, or raise Hurt."""
+    """Return an event that was stored with this version, or raise DamagedVersion."""
     try:
         return unpack_event(unseal(sealed))
     except (Broken, msgspec.MsgspecError) as error:
         intact = isinstance(error, msgspec.MsgspecError)
-        raise Hurt(version, f"an event ({error})", intact=intact) from error
+        raise DamagedVersion(version, f"an event ({error})", intact=intact) from error
 
 
 def restore_carried(session: str, sealed: object) -> bytes:
@@ -354,15 +354,15 @@ def landmark(position: int, kind: str, at: float, messages: int, tokens: int) ->
 
 
 def restore_record(version: int, sealed: object) -> TurnRecord:
-    """Return the record that was stored with this version, or raise Hurt."""
+    """Return the record that was stored with this version, or raise DamagedVersion."""
     try:
         return unpack_record(unseal(sealed))
     except (Broken, msgspec.MsgspecError) as error:
         intact = isinstance(error, msgspec.MsgspecError)
-        raise Hurt(version, f"a turn record ({error})", intact=intact) from error
+        raise DamagedVersion(version, f"a turn record ({error})", intact=intact) from error
 
 
-def _keys(rows: Iterable[Row]) -> list[bytes]:
+def _keys(rows: Iterable[EntryRow]) -> list[bytes]:
     """Return the keys that these rows name; a damaged row names none, and is found out when it is unpacked."""
     keys: dict[bytes, None] = {}
     for row in rows:
@@ -379,8 +379,8 @@ def _messages(
     """Return the messages with these keys, and why some are unknown; one whose bytes do not match its key is in neither."""
     messages: dict[bytes, Message] = {}
     unknown: dict[bytes, msgspec.MsgspecError] = {}
-    for start in range(0, len(keys), AT_ONCE):
-        for key, body in fetch(keys[start : start + AT_ONCE]):
+    for start in range(0, len(keys), MESSAGES_PER_QUERY):
+        for key, body in fetch(keys[start : start + MESSAGES_PER_QUERY]):
             if not isinstance(body, bytes) or digest(body) != key:
                 continue
             try:

@@ -301,7 +301,7 @@ class SilentServer(psycopg.OperationalError):
     """The server did not answer, and takes no new connections either."""
 
 
-class Attentive(psycopg.Connection[tuple[object, ...]]):
+class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
     """A connection that does not wait for ever: what is not answered for `patience` seconds makes it look for the server."""
 
     patience: float = 10.0
@@ -346,7 +346,7 @@ class Attentive(psycopg.Connection[tuple[object, ...]]):
             ) from None
 
 
-_Pool = ConnectionPool[Attentive]
+_Pool = ConnectionPool[WatchedConnection]
 
 
 class Connections:
@@ -400,7 +400,7 @@ class Connections:
         finally:
             pool.putconn(connection)
 
-    def _begun(self, pool: _Pool, begin: bytes) -> Attentive:
+    def _begun(self, pool: _Pool, begin: bytes) -> WatchedConnection:
         """Return a connection with a transaction begun; those that broke while they were idle are put away."""
         for _ in range(MOST):
             connection = self._taken(pool)
@@ -433,7 +433,7 @@ class Connections:
                 f"the connection to the store {self._address} broke in the last moment: read the session again to see what was kept"
             ) from None
 
-    def _taken(self, pool: _Pool) -> Attentive:
+    def _taken(self, pool: _Pool) -> WatchedConnection:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
@@ -464,7 +464,7 @@ class Connections:
     def _opened(self) -> _Pool:
         return ConnectionPool(
             self._address.conninfo,
-            connection_class=Attentive,
+            connection_class=WatchedConnection,
             kwargs={"autocommit": True},
             configure=self._configure,
             min_size=0,
@@ -474,7 +474,7 @@ class Connections:
             open=True,
         )
 
-    def _configure(self, connection: Attentive) -> None:
+    def _configure(self, connection: WatchedConnection) -> None:
         connection.patience = self._address.patience
 
     def _direct(self) -> Connection:

@@ -17,8 +17,8 @@ from lowwater.core.stored import (
 )
 from lowwater.stores.postgres import queries
 from lowwater.stores.postgres.connections import Address, Connections
-from lowwater.stores.postgres.queries import append, copy, delete, ready, search
-from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
+from lowwater.stores.postgres.queries import append, copy, delete, pack_append, search
+from lowwater.stores.shared import AccountFallback, Conceal, conceal_nothing
 
 
 class PostgresStore:
@@ -28,16 +28,16 @@ class PostgresStore:
     (`?options=-csearch_path%3Dmine`).
     """
 
-    def __init__(self, address: str, *, conceal: Conceal = as_it_is) -> None:
+    def __init__(self, address: str, *, conceal: Conceal = conceal_nothing) -> None:
         self._conceal = conceal
         self._connections = Connections(Address(address))
-        self._accounts = AccountsApart(Address(address))
+        self._accounts = AccountFallback(Address(address))
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
         """Keep what is new in one transaction, or raise StaleLedger."""
 
         def write(new: Append) -> int:
-            packed = ready(new)
+            packed = pack_append(new)
             return self._connections.writing(
                 lambda connection: append(connection, session, expected, packed, self._conceal)
             )

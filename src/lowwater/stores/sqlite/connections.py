@@ -368,9 +368,9 @@ def _settle(idle: list[_Connection], process: int, path: Path) -> None:
         return  # SQLite forbids a forked process even to close what its parent opened.
     while idle:
         connection = idle.pop()
-        final_without_proposals = bool(idle) or _clear_mark(connection)
+        is_marked_clean = bool(idle) or _clear_mark(connection)
         connection.close()
-        if not final_without_proposals and path.exists() and not log_of(path).exists():
+        if not is_marked_clean and path.exists() and not log_of(path).exists():
             # SQLite moved the whole log into the file and removed it, though the file could not be marked: an empty log says so.
             with suppress(OSError):
                 os.close(os.open(log_of(path), os.O_WRONLY | os.O_CREAT, 0o600))

@@ -22,11 +22,11 @@ from lowwater.stores.packing import (
     Broken,
     CompactedSince,
     digest,
-    joined_stands,
+    joined_items,
     unpack_event,
-    unpack_kept,
     unpack_message,
     unpack_record,
+    unpack_stored,
     unseal,
 )
 from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
@@ -460,7 +460,7 @@ class _Rebuilding:
 
     def _whole(self, position: int, row: _EntryRow) -> Entry | None:
         try:
-            kept = unpack_kept(unseal(row.sealed))
+            kept = unpack_stored(unseal(row.sealed))
         except (Broken, msgspec.MsgspecError):
             return None
         if isinstance(kept, AppendedKeys):
@@ -470,7 +470,7 @@ class _Rebuilding:
             base = self._stands.get(kept.base)
             if base is None:
                 return None
-            kept = Compacted(at=kept.at, mechanisms=kept.mechanisms, stands=joined_stands(base, kept.pieces))
+            kept = Compacted(at=kept.at, mechanisms=kept.mechanisms, stands=joined_items(base, kept.pieces))
         if isinstance(kept, Compacted):
             self._stands[position] = kept.stands
         return kept
@@ -510,7 +510,7 @@ class _Rebuilding:
     def _vocabulary(self) -> str:
         for rows in self._found.entries.values():
             try:
-                kept = unpack_kept(unseal(rows[0].sealed))
+                kept = unpack_stored(unseal(rows[0].sealed))
             except (KeyError, Broken, msgspec.MsgspecError):
                 continue
             if isinstance(kept, Opened):

@@ -17,19 +17,27 @@ from lowwater.core.stored import (
     Stored,
 )
 from lowwater.stores.packing import pack
-from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
+from lowwater.stores.shared import AccountFallback, Conceal, conceal_nothing
 from lowwater.stores.sqlite import queries
 from lowwater.stores.sqlite.connections import Connections, Sync
-from lowwater.stores.sqlite.queries import TOGETHER, append, catch_up, copy, delete, search, waiting
+from lowwater.stores.sqlite.queries import (
+    SESSIONS_PER_DELETE,
+    append,
+    copy,
+    delete,
+    index_new_messages,
+    search,
+    unindexed,
+)
 
 
 class SqliteStore:
     """Keeps sessions in a file that any number of threads and processes may have open; made, for this user only, if missing."""
 
-    def __init__(self, path: Path, *, conceal: Conceal = as_it_is, sync: Sync = "full") -> None:
+    def __init__(self, path: Path, *, conceal: Conceal = conceal_nothing, sync: Sync = "full") -> None:
         self._connections = Connections(path, sync=sync)
         self._conceal = conceal
-        self._accounts = AccountsApart(path)
+        self._accounts = AccountFallback(path)
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
         """Keep what is new in one transaction, or raise StaleLedger."""
@@ -70,9 +78,9 @@ class SqliteStore:
         """Forget sessions; their bytes are overwritten in the file, and in the log unless somebody is reading from it."""
         names = (session, *others)
         deleted = 0
-        for start in range(0, len(names), TOGETHER):
+        for start in range(0, len(names), SESSIONS_PER_DELETE):
             with self._connections.writing() as connection:
-                deleted += delete(connection, names[start : start + TOGETHER])
+                deleted += delete(connection, names[start : start + SESSIONS_PER_DELETE])
         if deleted:
             self._connections.empty_log()
         return deleted > 0
@@ -90,10 +98,10 @@ class SqliteStore:
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best, of all that were there when it was called."""
         with self._connections.reading() as connection:
-            is_behind = waiting(connection) != 0
+            is_behind = unindexed(connection) != 0
         if is_behind:
             with self._connections.writing() as connection:
-                catch_up(connection, self._conceal)
+                index_new_messages(connection, self._conceal)
         with self._connections.reading() as connection:
             return search(connection, words, session, limit)
 
