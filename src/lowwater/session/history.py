@@ -17,7 +17,7 @@ from lowwater.core.turns.state import Setup, State
 from lowwater.core.view import View, join_neighbours, neighbours_to_join
 from lowwater.session.dependencies import Dependencies
 from lowwater.session.recall_tools import RecallTools
-from lowwater.session.repository import Change, SharedState, new_name, setup_for
+from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
 from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
 
 
@@ -78,10 +78,10 @@ class SessionHistory:
     def describe(self, *, title: str = "", source: str = "") -> None:
         """Give the session a title or a source; an empty argument leaves the old value."""
 
-        def described(state: State) -> Change:
+        def described(state: State) -> StateChange:
             about = self._shared.repository.about
             new = replace(about, title=title or about.title, source=source or about.source)
-            return Change(state=state, about=new)
+            return StateChange(state=state, about=new)
 
         if title or source:
             self._shared.transact(described)

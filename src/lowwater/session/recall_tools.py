@@ -7,7 +7,7 @@ from typing import Any
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools, openai_tools
 from lowwater.core.recall.search import AROUND_RESULT, Room, Search
-from lowwater.core.recall.tools import SearchFor, read_arguments, tell_expand, tell_search
+from lowwater.core.recall.tools import SearchArguments, answer_expand, answer_search, read_arguments
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
@@ -73,10 +73,10 @@ class RecallTools:
             asked = read_arguments(name, arguments)
             if tokens <= 0:
                 return _NO_ROOM
-            if isinstance(asked, SearchFor):
-                told = tell_search(ledger, asked, self._search, tokens, self._count)
+            if isinstance(asked, SearchArguments):
+                told = answer_search(ledger, asked, self._search, tokens, self._count)
             else:
-                told = tell_expand(ledger, asked, tokens, self._count)
+                told = answer_expand(ledger, asked, tokens, self._count)
         except BadInput as error:
             return f"Nothing recalled: {error}."
         return _NO_ROOM if told is None else told

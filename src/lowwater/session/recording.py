@@ -13,7 +13,7 @@ from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import tell_doubt, tell_turn
 from lowwater.session.dependencies import Dependencies
-from lowwater.session.repository import Change, SharedState
+from lowwater.session.repository import SharedState, StateChange
 from lowwater.session.turn_input import refuse_unsendable
 
 _log = logging.getLogger("lowwater")
@@ -44,7 +44,7 @@ class AnswerRecorder:
 
         doubts: list[str] = []
 
-        def recorded(state: State) -> Change:
+        def recorded(state: State) -> StateChange:
             if appends and _is_repeated(state, answer):
                 raise _Repeated
             done = step(state, answer)
@@ -53,7 +53,9 @@ class AnswerRecorder:
             is_other = state.call is not None and state.call.model.name != state.model.name
             # A prompt that another model accepted says nothing about the window of the one in use now.
             prompt = 0 if done.doubt or is_other else answer.prompt
-            return Change(state=self._dependencies.windows.accepted(done.state, prompt), record=done.record)
+            return StateChange(
+                state=self._dependencies.windows.accepted(done.state, prompt), record=done.record
+            )
 
         try:
             done = self._shared.transact(recorded)

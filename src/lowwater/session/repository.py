@@ -52,7 +52,7 @@ _NUMBERED_TITLE = re.compile(r"^(.*?) #(\d+)$", re.DOTALL)
 T = TypeVar("T")
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class StateChange(Struct, frozen=True, kw_only=True):
     """The new state of a session, and what is stored with it."""
 
     state: State
@@ -114,7 +114,7 @@ class SessionRepository:
             )
         return found.state
 
-    def save(self, before: State, new: Change) -> None:
+    def save(self, before: State, new: StateChange) -> None:
         """Write what is new in one transaction, or raise StaleLedger if somebody else has written since."""
         last_seen, entries = self.last_seen, new.state.ledger.entries
         append = Append(
@@ -209,9 +209,9 @@ class SharedState:
 
     def change(self, step: Callable[[State], State]) -> None:
         """Apply a short step and store its result; if the step raises, nothing has changed."""
-        self.transact(lambda state: Change(state=step(state)))
+        self.transact(lambda state: StateChange(state=step(state)))
 
-    def transact(self, step: Callable[[State], Change]) -> Change:
+    def transact(self, step: Callable[[State], StateChange]) -> StateChange:
         """Do what `change` does for a step that has more to store than the state.
 
         The step is applied again if another process wrote first.
@@ -222,7 +222,7 @@ class SharedState:
                 if self._saved(new):
                     return new
 
-    def replace_if_current(self, seen: State, new: Change) -> bool:
+    def replace_if_current(self, seen: State, new: StateChange) -> bool:
         """Store `new` in place of `seen`; return False, having stored nothing, if `seen` is no longer the state."""
         with self._lock:
             return (seen is self._state or seen is self._unstored) and self._saved(new)
@@ -271,7 +271,7 @@ class SharedState:
         with self._lock:
             yield
 
-    def _saved(self, new: Change) -> bool:
+    def _saved(self, new: StateChange) -> bool:
         """Store a change, or read what another process wrote first and return False."""
         try:
             self.repository.save(self._state, new)
@@ -288,7 +288,7 @@ class SharedState:
         parent, store = self.repository, self.repository.store
         store.copy(parent.name, child, about_child(parent.name, parent.about, store.sessions()))
         try:
-            parent.save(self._state, Change(state=self._state, about=about_ended(parent.about, at)))
+            parent.save(self._state, StateChange(state=self._state, about=about_ended(parent.about, at)))
         except BaseException as error:
             store.delete(child)
             if isinstance(error, StaleLedger):

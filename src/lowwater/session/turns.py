@@ -27,7 +27,7 @@ from lowwater.errors import StaleLedger
 from lowwater.observe.sinks import announce, tell, tell_warnings
 from lowwater.session.dependencies import Dependencies
 from lowwater.session.driver import Driver, summary_spending, with_duration, with_wasted_spending
-from lowwater.session.repository import Change, SharedState, new_name, setup_for
+from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
 from lowwater.session.turn_input import written_messages
 
 _log = logging.getLogger("lowwater")
@@ -341,5 +341,5 @@ def _is_compacted(result: Prepared | Acted) -> bool:
     return any(isinstance(event, Compaction) and event.mode != "shorten" for event in result.events)
 
 
-def _change_by(result: Prepared | Acted) -> Change:
-    return Change(state=result.state, events=result.events)
+def _change_by(result: Prepared | Acted) -> StateChange:
+    return StateChange(state=result.state, events=result.events)

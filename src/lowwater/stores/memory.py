@@ -28,7 +28,14 @@ from lowwater.core.stored import (
 )
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.stores.packing import kind_of, messages_in
-from lowwater.stores.shared import Conceal, conceal_nothing, folded_terms, landmark, phrases_in, words_of
+from lowwater.stores.shared import (
+    Conceal,
+    conceal_nothing,
+    folded_terms,
+    landmark,
+    phrases_in,
+    searchable_text,
+)
 
 _SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
 """The parameters k1 and b of BM25, with their usual values; SQLite's index has the same."""
@@ -326,7 +333,9 @@ class MemoryStore:
                 for name in self._names()
                 for number, numbered in reversed(list(enumerate(self._sessions[name].messages, start=1)))
             ]
-        texts = [folded_terms(words_of(numbered.message, self._conceal)) for *_, numbered in all_messages]
+        texts = [
+            folded_terms(searchable_text(numbered.message, self._conceal)) for *_, numbered in all_messages
+        ]
         scores = rank([folded_terms(phrase) for phrase in phrases_in(words)], texts)
         # The messages are newest first, and sorting is stable.
         best = sorted(scores, key=lambda index: -scores[index])

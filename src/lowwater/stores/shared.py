@@ -361,7 +361,7 @@ def conceal_nothing(text: str) -> str:
     return text
 
 
-def words_of(message: Message, conceal: Conceal = conceal_nothing) -> str:
+def searchable_text(message: Message, conceal: Conceal = conceal_nothing) -> str:
     """Return all searchable text of a message, ready for the index."""
     return spaced(conceal("\n".join(texts_of(message))))
 

@@ -63,8 +63,8 @@ from lowwater.stores.shared import (
     restore_event,
     restore_messages,
     restore_record,
+    searchable_text,
     turn_values,
-    words_of,
 )
 
 _ESCAPE = re.compile(r"\\([\\0])")
@@ -518,7 +518,9 @@ def append(
     if not now.id:
         now = begin(connection, session, About())
     version = next_version(connection, now.id, now.entries + len(packed.entries))
-    ids = store_contents(connection, packed.contents, lambda content: words_of(content.message, conceal))
+    ids = store_contents(
+        connection, packed.contents, lambda content: searchable_text(content.message, conceal)
+    )
     entries = _as_differences(connection, now, packed.entries)
     try:
         with connection.pipeline():

@@ -56,8 +56,8 @@ from lowwater.stores.shared import (
     restore_event,
     restore_messages,
     restore_record,
+    searchable_text,
     turn_values,
-    words_of,
 )
 
 _ABOUT = "title, source, parent, ended_at, ended_because"
@@ -632,7 +632,7 @@ def _new_words(connection: sqlite3.Connection, conceal: Conceal) -> Iterator[tup
         # Damaged contents, or those in an unknown form, have no words; reading their session reports them.
         if isinstance(body, bytes) and digest(body) == key:
             with suppress(msgspec.MsgspecError):
-                words = words_of(unpack_message(body), conceal)
+                words = searchable_text(unpack_message(body), conceal)
                 if words:
                     yield id, words
 
