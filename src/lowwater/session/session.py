@@ -102,13 +102,7 @@ class Session(SessionHistory):
         turn_input = TurnInput(
             messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True
         )
-
-        def synced(state: State) -> State:
-            after = self._synced(state, turn_input)
-            refuse_unsendable(state, after)
-            return after
-
-        self._shared.change(synced)
+        self.bring(turn_input)
 
     def prepare(
         self,
@@ -349,6 +343,16 @@ class Session(SessionHistory):
         if parent is not None and upto:
             state = forked(state, parent._shared.state, upto=upto, at=self._at())  # one of its own kind
         self._shared.begin(state, about)
+
+    def bring(self, turn_input: TurnInput) -> None:
+        """Do what `sync_messages` does."""
+
+        def synced(state: State) -> State:
+            after = self._synced(state, turn_input)
+            refuse_unsendable(state, after)
+            return after
+
+        self._shared.change(synced)
 
     def offer_turn(self, turn_input: TurnInput, *, fewer_images: bool = False) -> OfferedTurn:
         """Work out what `prepare` would return, and store nothing until `accept_turn`.

@@ -11,68 +11,16 @@ from msgspec.structs import replace
 from lowwater.core.events import Compaction, Event, Rejected, Skip
 from lowwater.core.stored import Account
 
+WITHOUT_MODEL = frozenset({"extractive", "marker"})
+"""The summarizers that call no model."""
 
-def turns_before(account: Account) -> list[int]:
-    """Return for each event how many turns had been recorded before it; the numbers never decrease.
+_WRITING = frozenset({"summarize", "summarize_all", "leaf", "condense"})
+"""The mechanisms that write a summary."""
 
-    A store knows that from the versions. Without them the times decide: an event at the same moment as a turn belongs before
-    it, because views are changed before they are sent. If clocks disagree, nothing counts as earlier than what was stored
-    before it.
-    """
-    if account.turns_before is not None:
-        return list(account.turns_before)
-    turns = list(accumulate((record.at for record in account.records), max))
-    events = accumulate((event.at for event in account.events), max)
-    return [bisect_left(turns, at) for at in events]
-
+_WITH_SUMMARY = frozenset({"summary", "condense"})
 
 _BY_SPLIT = "compression"
 """`About.ended_because` of a session that a child continues."""
-
-
-def goes_on(account: Account) -> bool:
-    """Return whether a session can still have turns, under its own name or its child's."""
-    return account.session.about.ended_at is None or account.session.about.ended_because == _BY_SPLIT
-
-
-def joined(accounts: Sequence[Account]) -> list[Account]:
-    """Return the accounts with each split session and the child that continues it as one, under the child's name.
-
-    The calls that show what the parent's last compaction was worth are the child's. A child without its parent stays alone.
-    """
-    by_name = {account.session.name: account for account in accounts}
-    heirs: dict[str, Account] = {}
-    for account in sorted(accounts, key=_began):
-        parent = by_name.get(account.session.about.parent)
-        if parent is not None and parent is not account and parent.session.about.ended_because == _BY_SPLIT:
-            heirs.setdefault(parent.session.name, account)
-    inherited = {heir.session.name for heir in heirs.values()}
-    return [_with_heirs(account, heirs) for account in accounts if account.session.name not in inherited]
-
-
-def _with_heirs(account: Account, heirs: dict[str, Account]) -> Account:
-    """Return an account continued by that of its child, its child's child, and so on."""
-    while (heir := heirs.get(account.session.name)) is not None:
-        before = len(account.records)
-        account = replace(
-            heir,
-            records=(*account.records, *heir.records),
-            events=(*account.events, *heir.events),
-            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(heir))),
-        )
-    return account
-
-
-def _began(account: Account) -> float:
-    """Return when something first happened in the session itself; entries copied from its parent are older."""
-    return min([each.at for each in (*account.records[:1], *account.events[:1])], default=float("inf"))
-
-
-WITHOUT_MODEL = frozenset({"extractive", "marker"})
-"""The summarizers that call no model."""
-_WRITING = frozenset({"summarize", "summarize_all", "leaf", "condense"})
-"""The mechanisms that write a summary."""
-_WITH_SUMMARY = frozenset({"summary", "condense"})
 
 
 class Cadence(Struct, frozen=True, kw_only=True):
@@ -172,3 +120,57 @@ def _prompts(accounts: Sequence[Account]) -> int:
 
 def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def turns_before(account: Account) -> list[int]:
+    """Return for each event how many turns had been recorded before it; the numbers never decrease.
+
+    A store knows that from the versions. Without them the times decide: an event at the same moment as a turn belongs before
+    it, because views are changed before they are sent. If clocks disagree, nothing counts as earlier than what was stored
+    before it.
+    """
+    if account.turns_before is not None:
+        return list(account.turns_before)
+    turns = list(accumulate((record.at for record in account.records), max))
+    events = accumulate((event.at for event in account.events), max)
+    return [bisect_left(turns, at) for at in events]
+
+
+def goes_on(account: Account) -> bool:
+    """Return whether a session can still have turns, under its own name or its child's."""
+    return account.session.about.ended_at is None or account.session.about.ended_because == _BY_SPLIT
+
+
+def joined(accounts: Sequence[Account]) -> list[Account]:
+    """Return the accounts with each split session and the child that continues it as one, under the child's name.
+
+    The calls that show what the parent's last compaction was worth are the child's. A child without its parent stays alone.
+    """
+    by_name = {account.session.name: account for account in accounts}
+    children: dict[str, Account] = {}
+    for account in sorted(accounts, key=_began):
+        parent = by_name.get(account.session.about.parent)
+        if parent is not None and parent is not account and parent.session.about.ended_because == _BY_SPLIT:
+            children.setdefault(parent.session.name, account)
+    continuing = {child.session.name for child in children.values()}
+    return [
+        _with_children(account, children) for account in accounts if account.session.name not in continuing
+    ]
+
+
+def _with_children(account: Account, children: dict[str, Account]) -> Account:
+    """Return an account continued by that of its child, its child's child, and so on."""
+    while (child := children.get(account.session.name)) is not None:
+        before = len(account.records)
+        account = replace(
+            child,
+            records=(*account.records, *child.records),
+            events=(*account.events, *child.events),
+            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(child))),
+        )
+    return account
+
+
+def _began(account: Account) -> float:
+    """Return when something first happened in the session itself; entries copied from its parent are older."""
+    return min([each.at for each in (*account.records[:1], *account.events[:1])], default=float("inf"))
