@@ -13,7 +13,6 @@ from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolCall, ToolResult, Wire
 from lowwater.core.view import Summary, View, join_neighbours, neighbours_to_join
 
-
 _BATCH = 256
 """Messages that are read together: in a reopened session each read may be a query."""
 
