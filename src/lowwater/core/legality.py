@@ -104,7 +104,7 @@ def refuse_illegal(messages: Sequence[Message]) -> None:
         )
     for index, answers in broken.missing.items():
         raise IllegalView(
-            f"message {index} of the view calls {answers[0].call_id!r}, whose result does not directly follow"
+            f"message {index} of the view makes call {answers[0].call_id!r}, whose result does not directly follow"
         )
 
 
