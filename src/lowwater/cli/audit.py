@@ -59,6 +59,15 @@ _WIDE = 105
 _LEAST = 12
 _NO_DAY = "no time recorded"
 _NO_MODEL = "not named"
+_OTHERS = 58
+"""Columns that all but the session's name take."""
+By = Literal["session", "model", "day"]
+_CENT, _DOLLAR = 10_000_000, 1_000_000_000
+_FEW_DAYS = 3
+_SHOWN_UNREAD = 3
+_ENOUGH = 10
+"""Sessions below which it is not said how well they were foreseen."""
+Json = dict[str, object]
 
 
 def lines_table(report: Report, *, by: str, width: int, most: int = MOST) -> Iterator[Table | Text]:
@@ -115,10 +124,6 @@ def _cells(line: Line, *, is_wide: bool, is_session: bool) -> list[str]:
     return cells if is_session else [figure(line.sessions), *cells]
 
 
-_OTHERS = 58
-"""Columns that all but the session's name take."""
-
-
 def compactions_said(report: Report, *, width: int) -> Iterator[Table | Text]:
     """Yield what the clients' own compactions did, and those with the largest sums."""
     of = report.compacted
@@ -166,15 +171,6 @@ def _compaction_cells(session: AuditedSession, native: Native, room: int) -> lis
         net(native.net),
         "–" if native.earlier is None else figure(native.earlier),
     ]
-
-
-By = Literal["session", "model", "day"]
-
-_CENT, _DOLLAR = 10_000_000, 1_000_000_000
-_FEW_DAYS = 3
-_SHOWN_UNREAD = 3
-_ENOUGH = 10
-"""Sessions below which it is not said how well they were foreseen."""
 
 
 def page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
@@ -372,9 +368,6 @@ def progress_bar() -> Iterator[AuditJson | None]:
             bar.update(task, completed=progress.read, total=progress.of)
 
         yield tell
-
-
-Json = dict[str, object]
 
 
 def said(report: Report, *, since: float | None, interrupted: bool) -> Json:

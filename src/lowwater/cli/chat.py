@@ -62,8 +62,26 @@ from lowwater.settings.resolve import Resolved
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
+try:
+    import termios
+except ImportError:  # no such thing as a terminal's settings on this system
+    termios = None  # type: ignore[assignment]
 
 _PIECES = re.compile(r"\n|[^\S\n]+|\S+")
+_BAR = 16
+_COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
+_MARKS = (("info", "cyan"), ("notice", "cyan"), ("warning", "yellow"), ("critical", "red"))
+_BETWEEN = Text(" · ", style="bright_black")
+_SHOWN = 15
+Page = Iterator[RenderableType]
+SlashCommand = Iterable[RenderableType]
+_COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)
+_PROMPT = "› "
+_MOST_OFFERED = 40
+_WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
+_NOBODY = "not allowed: nobody can be asked here; --yes allows everything"
+_PACE = 0.008
+"""Seconds between two words of the script, where somebody watches."""
 
 
 class Wrapping:
@@ -107,12 +125,6 @@ class Wrapping:
         return f"{space}{word}"
 
 
-try:
-    import termios
-except ImportError:  # no such thing as a terminal's settings on this system
-    termios = None  # type: ignore[assignment]
-
-
 @contextmanager
 def unseen_keys(*, unseen: bool = True) -> Iterator[None]:
     """Do not let the terminal show what is typed meanwhile; or, inside of that, let it again."""
@@ -139,12 +151,6 @@ def asked(question: str) -> str:
             return input(question)
         except EOFError:
             return ""
-
-
-_BAR = 16
-_COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
-_MARKS = (("info", "cyan"), ("notice", "cyan"), ("warning", "yellow"), ("critical", "red"))
-_BETWEEN = Text(" · ", style="bright_black")
 
 
 def load_line(status: Status, levels: WarningLevels, *, is_scripted: bool, width: int) -> Text:
@@ -187,10 +193,6 @@ def _fitting(pieces: Sequence[Text], width: int) -> Text:
         if line.cell_len + _BETWEEN.cell_len + piece.cell_len <= width:
             line = line + _BETWEEN + piece
     return line
-
-
-_SHOWN = 15
-Page = Iterator[RenderableType]
 
 
 def status(session: Session, store: Store) -> Page:
@@ -290,10 +292,6 @@ def sessions(store: Store, current: str) -> Page:
         f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",
         style="bright_black",
     )
-
-
-SlashCommand = Iterable[RenderableType]
-_COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)
 
 
 class Leave(Exception):  # not an error
@@ -450,10 +448,6 @@ COMMANDS: MappingProxyType[str, Command] = MappingProxyType(
 )
 
 
-_PROMPT = "› "
-_MOST_OFFERED = 40
-
-
 def is_terminal() -> bool:
     """Return whether somebody can type and see."""
     return sys.stdin.isatty() and sys.stdout.isatty()
@@ -565,10 +559,6 @@ def completed(chat: Chat, typed: str) -> list[Offered]:
     return [Offered(text=each, start=-len(rest)) for each in found[:_MOST_OFFERED]]
 
 
-_WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
-_NOBODY = "not allowed: nobody can be asked here; --yes allows everything"
-
-
 class Screen:
     """Writes to standard output; nothing that a model, a tool or a file says is obeyed by the terminal.
 
@@ -668,10 +658,6 @@ class Screen:
             sys.stdout.write(text)
             sys.stdout.flush()
             self._is_midline = not text.endswith("\n")
-
-
-_PACE = 0.008
-"""Seconds between two words of the script, where somebody watches."""
 
 
 @with_settings

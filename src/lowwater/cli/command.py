@@ -23,6 +23,19 @@ from lowwater.errors import LowwaterError, defect
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
 
+OK = 0
+FAILED = 1
+DEFECT = 70
+INTERRUPTED = 130
+TAKES = "settings"
+"""The parameter by which a command receives its Resolved."""
+NAME = "NAME"
+NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
+]
+
 
 class Command(TyperCommand):
     """A command whose help does not call its switches `<bool>`."""
@@ -45,12 +58,6 @@ def _unlabelled(params: list[Any]) -> list[Any]:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     return params
-
-
-OK = 0
-FAILED = 1
-DEFECT = 70
-INTERRUPTED = 130
 
 
 def say(text: str) -> None:
@@ -119,19 +126,6 @@ def _defect(error: Exception) -> int:
         traceback.print_exception(error)
     say(f"{defect(error)}; please report it with the traceback that LOWWATER_DEBUG=1 shows")
     return DEFECT
-
-
-TAKES = "settings"
-"""The parameter by which a command receives its Resolved."""
-
-NAME = "NAME"
-
-NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
-]
 
 
 def with_settings(command: Callable[..., None], *, listed: bool = False) -> Callable[..., None]:

@@ -35,6 +35,11 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 
+_WIDE = 105
+_IN_ALL = "in all"
+_LEAST = 12
+"""Columns that a model has at least."""
+
 
 def costs_said(of: Figures) -> str:
     """Say what calls and summaries cost, and what calls would have cost untouched; what is missing is counted."""
@@ -59,12 +64,6 @@ def payback_said(of: Repayment) -> str:
     if of.predicted is None or of.realised is None:
         return repaid_said(of)
     return f"{repaid_said(of)}; after {of.realised:.1f} later calls, predicted {of.predicted:.1f}"
-
-
-_WIDE = 105
-_IN_ALL = "in all"
-_LEAST = 12
-"""Columns that a model has at least."""
 
 
 def page(found: Efficiency, of: Cadence, *, since: float | None, width: int) -> Iterator[Table | Text]:

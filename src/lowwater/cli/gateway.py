@@ -47,6 +47,33 @@ from lowwater.protocols import Store
 from lowwater.session.session import Session
 from lowwater.settings.resolve import Resolved
 
+ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
+AnthropicUpstream = Annotated[
+    str, typer.Option(metavar="URL", help="Where Anthropic-speaking requests go.", show_default=False)
+]
+OpenAiUpstream = Annotated[
+    str, typer.Option(metavar="URL", help="Where OpenAI-speaking requests go.", show_default=False)
+]
+Marks = Annotated[
+    Literal["client", "auto"],
+    typer.Option(help="Cache marks: the client's own, or ours too."),
+]
+Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
+ContinueBySummary = Annotated[
+    bool,
+    typer.Option(
+        "--continue-by-summary",
+        help="Go on by a quoted summary.",
+    ),
+]
+Summaries = Annotated[
+    bool,
+    typer.Option(
+        "--summaries-on-client-key",
+        help="Ask on the client's key.",
+    ),
+]
+
 
 def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
     """Print what was spent since a moment, session by session, and what compaction saved of it; or that `nothing` was."""
@@ -98,35 +125,6 @@ def _cost(lines: list[Line]) -> int | None:
 def _net(totals: list[Figures]) -> int | None:
     nets = [total.net for total in totals]
     return None if None in nets else sum(each or 0 for each in nets)
-
-
-ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
-
-AnthropicUpstream = Annotated[
-    str, typer.Option(metavar="URL", help="Where Anthropic-speaking requests go.", show_default=False)
-]
-OpenAiUpstream = Annotated[
-    str, typer.Option(metavar="URL", help="Where OpenAI-speaking requests go.", show_default=False)
-]
-Marks = Annotated[
-    Literal["client", "auto"],
-    typer.Option(help="Cache marks: the client's own, or ours too."),
-]
-Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
-ContinueBySummary = Annotated[
-    bool,
-    typer.Option(
-        "--continue-by-summary",
-        help="Go on by a quoted summary.",
-    ),
-]
-Summaries = Annotated[
-    bool,
-    typer.Option(
-        "--summaries-on-client-key",
-        help="Ask on the client's key.",
-    ),
-]
 
 
 @with_settings

@@ -36,6 +36,11 @@ StoreAddress = Annotated[
         show_default=False,
     ),
 ]
+LABEL = 10
+"""Columns of a label with what is between it and its value."""
+EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
+_MOST = 5
+_WIDEST, _LEAST = 120, 40
 
 
 @contextmanager
@@ -61,10 +66,6 @@ def opened_store(
         yield store
     finally:
         store.close()
-
-
-LABEL = 10
-"""Columns of a label with what is between it and its value."""
 
 
 def cadence_table(of: Cadence) -> Table:
@@ -112,11 +113,6 @@ def grid(title: str = "", *, label: int = LABEL) -> Table:
     table.add_column(style="bright_black", no_wrap=True, width=label - 2)
     table.add_column()
     return table
-
-
-EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
-
-_MOST = 5
 
 
 def find_session(store: Store, name: str) -> Listed:
@@ -226,9 +222,6 @@ def _near(known: Sequence[Listed], wanted: str) -> str:
 def quoted(name: str) -> str:
     """Return a name in quotes, on one line."""
     return f"“{on_one_line(name, 60)}”"
-
-
-_WIDEST, _LEAST = 120, 40
 
 
 def page_width() -> int:

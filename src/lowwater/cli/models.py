@@ -37,6 +37,8 @@ _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
 _STAGES = frozenset({"preview", "latest"})
 _DATES = 1_000
 """From here on a number is a date and no version."""
+_UNIT = 1_000_000
+_COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -107,9 +109,6 @@ def _no_dearer(one: Prices, other: Prices) -> bool:
         and one.cache_write <= other.cache_write
         and one.output <= other.output
     )
-
-
-_UNIT = 1_000_000
 
 
 class Dollars(Struct, frozen=True, kw_only=True):
@@ -238,9 +237,6 @@ def _ratios(prices: Prices) -> Ratios:
         write_long=None if long is None else long / prices.input,
         output=prices.output / prices.input,
     )
-
-
-_COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 
 
 def models(

@@ -34,6 +34,22 @@ _SMALL = 0.01
 """Dollars below which two digits that count are shown, however many zeros stand before them."""
 _POINTS = {"wall": "the wall", "cliff": "the cliff", "ceiling": "the ceiling (max_view_tokens)"}
 _LABELS = {"riding": "summary, riding", "not riding": "not riding", "other": "another model"}
+_COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
+_LEGEND = (
+    ("read", "a cache read, as a multiple of the input price"),
+    ("trigger", "the prompt at which a compaction has earned its price"),
+    ("share", "the same as a share of the window"),
+    ("every", "calls from one compaction to the next"),
+    ("full", "calls until a summary of 120,000 tokens (or what fits) has paid"),
+    ("prune", "calls until placeholders for a third of them have paid"),
+    ("forced", "the wall, c a cliff, m max_view_tokens: there it cannot wait"),
+    ("rent", "of 10,000 dead tokens at each call; – if no price is known"),
+)
+_GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
+_LEAST_SHARE = 5
+"""Tools and system, and the tail, are each taken to be no more than one part in so many of what fits."""
+_READ_FOR_EACH = 40
+"""Tokens read for each token of a summary, by which models that could write it are compared."""
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -374,19 +390,6 @@ def _lifetimes(sold: Lifetimes) -> LifetimeShape:
     return LifetimeShape(short=sold.short, long=sold.long, least_share=sold.least_share)
 
 
-_COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
-_LEGEND = (
-    ("read", "a cache read, as a multiple of the input price"),
-    ("trigger", "the prompt at which a compaction has earned its price"),
-    ("share", "the same as a share of the window"),
-    ("every", "calls from one compaction to the next"),
-    ("full", "calls until a summary of 120,000 tokens (or what fits) has paid"),
-    ("prune", "calls until placeholders for a third of them have paid"),
-    ("forced", "the wall, c a cliff, m max_view_tokens: there it cannot wait"),
-    ("rent", "of 10,000 dead tokens at each call; – if no price is known"),
-)
-
-
 def table(rows: Sequence[Row], day: date, registry: Registry) -> Iterator[Table | Text | Padding]:
     """Yield one row for each model, then what the columns mean."""
     grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
@@ -467,13 +470,6 @@ def _grid(figures: Iterable[Figure]) -> Table:
     for figure in figures:
         grid.add_row(figure.label, Text(figure.number, style="bold"), Text(figure.means))
     return grid
-
-
-_GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
-_LEAST_SHARE = 5
-"""Tools and system, and the tail, are each taken to be no more than one part in so many of what fits."""
-_READ_FOR_EACH = 40
-"""Tokens read for each token of a summary, by which models that could write it are compared."""
 
 
 class PresetQuestion(Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ _KINDS: tuple[Kind, ...] = ("course", "full")
 _OURS = "rent-or-buy"
 _WIDE = 100
 _SHOWN, _SHOWN_UNREAD = 10, 3
+_Taker = Callable[[SessionResult], None]
 
 
 class _Line(Struct, frozen=True, kw_only=True):
@@ -216,9 +217,6 @@ def _left_out(report: Report) -> Iterator[Text]:
         for one in report.unread[:_SHOWN_UNREAD]:
             told = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
             yield Text(told, style="bright_black")
-
-
-_Taker = Callable[[SessionResult], None]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

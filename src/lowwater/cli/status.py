@@ -54,6 +54,8 @@ _TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
 _TITLE = 40
 """Characters of a title that are shown."""
 _ENDLESS = Console(width=1_000)
+_SIDE_BY_SIDE = 112
+_LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -115,10 +117,6 @@ def _figures(line: Line, now: float) -> tuple[str | Text, ...]:
 def _name(line: Line, *, has_title: bool) -> Text:
     title = f" {on_one_line(line.title, _TITLE)}" if has_title and line.title else ""
     return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))
-
-
-_SIDE_BY_SIDE = 112
-_LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
 
 
 class Looked(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,11 @@ _MARGIN = 7
 """Columns for the numbers on the left."""
 _WIDEST = 4
 """Columns that one value takes where there are few of them."""
-
 _NEAR = 3
 """How many times the highest value a line may be to be drawn."""
+_LEAST = 16
+"""Columns in which a name can still be read when it is folded."""
+_PLOTTED = frozenset("█▉▊▋▌▍▎▏▇▆▅▄▃▂▁░ ")
 
 
 class Course(Struct, frozen=True, kw_only=True):
@@ -104,11 +106,6 @@ def _cells(heights: Sequence[int | None], row: int, height: int, top: int, *, is
         else:
             text.append("┄" if is_line else " ", style="yellow")
     return text
-
-
-_LEAST = 16
-"""Columns in which a name can still be read when it is folded."""
-_PLOTTED = frozenset("█▉▊▋▌▍▎▏▇▆▅▄▃▂▁░ ")
 
 
 def unclipped(table: Table, width: int) -> RenderableType:

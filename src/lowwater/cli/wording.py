@@ -17,6 +17,34 @@ from lowwater.errors import BadInput
 from lowwater.lab.audit.findings import AuditedSession, Cause
 from lowwater.settings.fitting import shown
 
+UNKNOWN = "unknown"
+_SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_SPAN = re.compile(r"\s*([0-9]{1,6})\s*([mhdw])\s*", re.IGNORECASE)
+_STEPS = ((60, 1, "s"), (3_600, 60, "min"), (2 * 86_400, 3_600, "h"), (60 * 86_400, 86_400, "days"))
+_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
+_CONTROLS |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
+_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+_UNIT = 1_000_000  # nano-dollars per 1,000 tokens in a dollar per million
+_UNITS_OF_TIME = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+CAUSE_WORDS: dict[Cause, str] = {
+    "first": "first call of a session",
+    "compaction": "the client compacted",
+    "model_changed": "the model changed",
+    "expired": "the cache had expired",
+    "start_changed": "system, tools or first message changed",
+    "prefix_edited": "earlier messages were edited or dropped",
+    "uncached": "the session recorded no use of a cache",
+    "boundary": "ends of stored prefixes",
+    "evicted": "evicted, or unknown",
+}
+"""Each in at most 40 columns."""
+SPENDING_WORDS = {
+    "reads": "cache reads",
+    "writes": "cache writes",
+    "uncached": "plain input",
+    "output": "output",
+}
+
 
 def written(value: object) -> str:
     """Return `value` on one line: lists with commas, mappings as `key value`; nothing that is null inside them."""
@@ -34,15 +62,6 @@ def written(value: object) -> str:
             return shown(value)
 
 
-UNKNOWN = "unknown"
-
-_SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
-_SPAN = re.compile(r"\s*([0-9]{1,6})\s*([mhdw])\s*", re.IGNORECASE)
-_STEPS = ((60, 1, "s"), (3_600, 60, "min"), (2 * 86_400, 3_600, "h"), (60 * 86_400, 86_400, "days"))
-
-_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
-_CONTROLS |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
-_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
 """What a terminal would obey instead of showing it, and a visible character for each."""
 
 
@@ -139,10 +158,6 @@ def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:
         return f"; {called}, its lifetime is not published"
     left = last.at + lifetime - now
     return f"; warm for {span(left)} more" if left >= 0 else f"; cold: {called}, kept {span(lifetime)}"
-
-
-_UNIT = 1_000_000  # nano-dollars per 1,000 tokens in a dollar per million
-_UNITS_OF_TIME = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def dollars(price: int | None) -> str:
@@ -256,27 +271,6 @@ def how_matched(match: Match) -> str:
             return f"Not listed; by its name one of the {match.model.family} family."
         case "unknown":
             return "Unknown: Lowwater works with the assumptions below."
-
-
-CAUSE_WORDS: dict[Cause, str] = {
-    "first": "first call of a session",
-    "compaction": "the client compacted",
-    "model_changed": "the model changed",
-    "expired": "the cache had expired",
-    "start_changed": "system, tools or first message changed",
-    "prefix_edited": "earlier messages were edited or dropped",
-    "uncached": "the session recorded no use of a cache",
-    "boundary": "ends of stored prefixes",
-    "evicted": "evicted, or unknown",
-}
-"""Each in at most 40 columns."""
-
-SPENDING_WORDS = {
-    "reads": "cache reads",
-    "writes": "cache writes",
-    "uncached": "plain input",
-    "output": "output",
-}
 
 
 def session_name(session: AuditedSession) -> str:

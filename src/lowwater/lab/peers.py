@@ -13,6 +13,39 @@ from lowwater.settings import LeafSettings
 
 Form = Literal["whole", "elided", "cleared", "summary"]
 """A turn as it came, with its results as digests, with its results as plain placeholders; or a summary of turns."""
+_THRESHOLD, _TAIL, _RUNWAY = 0.5, 0.2, 0.15
+_RATIO, _LEAST, _SHARE, _MOST = 0.2, 2_000, 0.05, 12_000
+"""A summary's size: a share of what it replaces, at least, at most so much of the window, at most."""
+_PLACEHOLDER = 40
+"""Tokens of the line that stands for a turn's results."""
+_PROTECTED = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
+"""The newest tool output that a prune spares, by the size of the window."""
+_FLOOR = 64_000
+_LCM_TAIL = 32
+"""Turns of the fresh tail: 64 messages, an answer and its results each turn."""
+_CONDENSED, _FAN_IN = 2_000, 8
+_PASSES = 12
+UNGUARDED = LeafSettings(leaf_budget_headroom_factor=0.0, leaf_skip_reduction_threshold=0.0)
+"""Both factors at 0 are the plain trigger."""
+_CLEARED = 8
+"""Tokens of OpenCode's plain placeholder."""
+_OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
+_LANGCHAIN_TRIGGER, _LANGCHAIN_KEPT, _LANGCHAIN_NOTE = 100_000, 10, 20
+"""Tokens (as measured; the middleware has no trigger by itself), turns of 20 messages, a note's tokens."""
+_LANGCHAIN_COUNTS = 0.7
+"""Of the tokens of tool results, the share that its estimate by characters finds: 100,000 were 141,000."""
+_AGENTS_ITEMS, _ITEMS_WITH_TOOLS, _ITEMS_WITHOUT = 10, 4, 2
+"""Reasoning, text, call and output of a turn with tools: so 53 requests have about the 20 compactions that were measured."""
+_SERVER_TRIGGER = 200_000
+"""OpenAI publishes no default; this is what Hermes asks for where nobody says otherwise."""
+DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
+    "rent-or-buy": RentOrBuy,
+    "exact-gate": exact_gate,
+    "threshold-50": threshold(0.5),
+    "rolling-mask": rolling_mask,
+    "never": never,
+}
+"""Policies with the optimum's actions and tail: none of them can cost less than it."""
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -346,16 +379,6 @@ def _same(before: Sequence[Piece], after: Sequence[Piece]) -> int:
     return min(len(before), len(after))
 
 
-_THRESHOLD, _TAIL, _RUNWAY = 0.5, 0.2, 0.15
-_RATIO, _LEAST, _SHARE, _MOST = 0.2, 2_000, 0.05, 12_000
-"""A summary's size: a share of what it replaces, at least, at most so much of the window, at most."""
-_PLACEHOLDER = 40
-"""Tokens of the line that stands for a turn's results."""
-_PROTECTED = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
-"""The newest tool output that a prune spares, by the size of the window."""
-_FLOOR = 64_000
-
-
 def hermes_classic(view: View) -> Change | None:
     """At half of the window the middle is summarised, behind the first turn and before a tail of a tenth of the window.
 
@@ -424,15 +447,6 @@ def _cleared(view: View, piece: Piece) -> Piece:
     return piece_of(view.course.turns, piece.turn, "cleared", placeholder=_PLACEHOLDER)
 
 
-_LCM_TAIL = 32
-"""Turns of the fresh tail: 64 messages, an answer and its results each turn."""
-_CONDENSED, _FAN_IN = 2_000, 8
-_PASSES = 12
-
-UNGUARDED = LeafSettings(leaf_budget_headroom_factor=0.0, leaf_skip_reduction_threshold=0.0)
-"""Both factors at 0 are the plain trigger."""
-
-
 class LeafPasses(Struct, frozen=True, kw_only=True):
     """Before a call, if the guards let it through, the oldest 20,000 raw tokens outside the tail become 2,400.
 
@@ -492,19 +506,6 @@ class _Sweep:
         summary = self._view.summary(tokens, upto, later=len(self.asked), depth=depth)
         self.asked.append(self._view.elsewhere(tokens_of(covered), tokens))
         self.pieces[first:end] = [summary]
-
-
-_CLEARED = 8
-"""Tokens of OpenCode's plain placeholder."""
-_OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
-_LANGCHAIN_TRIGGER, _LANGCHAIN_KEPT, _LANGCHAIN_NOTE = 100_000, 10, 20
-"""Tokens (as measured; the middleware has no trigger by itself), turns of 20 messages, a note's tokens."""
-_LANGCHAIN_COUNTS = 0.7
-"""Of the tokens of tool results, the share that its estimate by characters finds: 100,000 were 141,000."""
-_AGENTS_ITEMS, _ITEMS_WITH_TOOLS, _ITEMS_WITHOUT = 10, 4, 2
-"""Reasoning, text, call and output of a turn with tools: so 53 requests have about the 20 compactions that were measured."""
-_SERVER_TRIGGER = 200_000
-"""OpenAI publishes no default; this is what Hermes asks for where nobody says otherwise."""
 
 
 def claude_code(view: View) -> Change | None:
@@ -603,15 +604,6 @@ def _cleared_window(view: View) -> tuple[Piece, ...]:
         spared -= results
     return tuple(pieces)
 
-
-DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
-    "rent-or-buy": RentOrBuy,
-    "exact-gate": exact_gate,
-    "threshold-50": threshold(0.5),
-    "rolling-mask": rolling_mask,
-    "never": never,
-}
-"""Policies with the optimum's actions and tail: none of them can cost less than it."""
 
 PEERS: Mapping[str, Peer] = {
     "hermes-classic": hermes_classic,

@@ -17,10 +17,16 @@ from lowwater.logs.gathering import STUB, gathered, text_of
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 Kind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
-
 SYNTHETIC = "<synthetic>"
 UNNAMED = "?"
 """A sub-agent whose lines do not say which one it is."""
+_MARKS = (
+    {"uuid", "parentUuid", "sessionId"},
+    {"type", "summary", "leafUuid"},
+    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
+    {"type", "operation", "sessionId"},
+)
+"""Fields that stand together in lines of no other format."""
 
 
 class Entry(Struct, frozen=True, kw_only=True, gc=False):
@@ -546,15 +552,6 @@ def _message(role: str, blocks: Sequence[Raw]) -> Message:
 
 def _stub(call: str) -> Raw:
     return Raw(write_json({"type": "tool_result", "tool_use_id": call, "content": STUB}))
-
-
-_MARKS = (
-    {"uuid", "parentUuid", "sessionId"},
-    {"type", "summary", "leafUuid"},
-    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
-    {"type", "operation", "sessionId"},
-)
-"""Fields that stand together in lines of no other format."""
 
 
 class ClaudeCode:

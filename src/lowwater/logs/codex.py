@@ -18,10 +18,13 @@ CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "too
 RESULTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
-
-
 KNOWN = CALLS | RESULTS | {"message", "reasoning"}
 """Items that are part of the conversation; searches that the provider makes itself leave no result to show."""
+_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
+_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
+"""How messages begin that Codex writes in the user's name."""
+_COPYING = 1.0
+"""Seconds within which a fork writes down what it repeats."""
 
 
 class _Typed(Struct):
@@ -197,13 +200,6 @@ def _less(whole: Usage, some: Usage) -> Usage | None:
         output=whole.output - some.output,
     )
     return left if min(left.uncached, left.cache_read, left.cache_write, left.output) >= 0 else None
-
-
-_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
-_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
-"""How messages begin that Codex writes in the user's name."""
-_COPYING = 1.0
-"""Seconds within which a fork writes down what it repeats."""
 
 
 class _Line(Struct):

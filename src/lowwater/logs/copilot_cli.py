@@ -14,6 +14,22 @@ from lowwater.logs.files import RecordedFile, first_objects, seconds
 from lowwater.logs.gathering import Answer, ChatSession, Compacted, Fields, Result, Said, text_of
 from lowwater.logs.recording import Recording
 
+_KNOWN = frozenset(
+    {
+        "session.start",
+        "session.model_change",
+        "session.shutdown",
+        "session.snapshot_rewind",
+        "session.compaction_complete",
+        "system.message",
+        "system.notification",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+    }
+)
+"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
+
 
 class _Requests(Struct):
     count: int | None = None
@@ -75,23 +91,6 @@ def _apart(figures: Figures) -> Usage:
         cache_write=written,
         output=figures.outputTokens or 0,
     )
-
-
-_KNOWN = frozenset(
-    {
-        "session.start",
-        "session.model_change",
-        "session.shutdown",
-        "session.snapshot_rewind",
-        "session.compaction_complete",
-        "system.message",
-        "system.notification",
-        "user.message",
-        "assistant.message",
-        "tool.execution_complete",
-    }
-)
-"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
 
 
 class _Event(Struct):

@@ -25,17 +25,32 @@ _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100: what lies outside is no time at which an agent ran."""
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_UNITS = (1.0, 1e3, 1e6, 1e9)
+T = TypeVar("T")
+LONGEST_LINE = 64 << 20
+LARGEST_WHOLE = 512 << 20
+MOST_BROKEN = 10_000
+_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
+_STEP = 1 << 20
+_GZIP = b"\x1f\x8b"
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading raises when a disk, or the compressed data in a file, is bad."""
+Tellers = dict[str, tuple[str, str]]
+"""For each call, the file and the session that told of it first."""
+_DATABASE_HEAD = b"SQLite format 3\x00"
+_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
+"""What a damaged file raises: its names need not be Unicode, its numbers need not fit."""
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
+_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
+_ENOUGH = 50
 
 
 def without_lone_surrogates(data: bytes) -> bytes:
     r"""Return JSON text with each half character that stands alone replaced by `\ufffd`."""
     return _ESCAPE.sub(lambda found: rb"\ufffd" if _HALF.fullmatch(found[0]) else found[0], data)
-
-
-_EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
-"""The years 2000 and 2100: what lies outside is no time at which an agent ran."""
-_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-_UNITS = (1.0, 1e3, 1e6, 1e9)
 
 
 def seconds(told: object) -> float | None:
@@ -65,22 +80,6 @@ def _from_text(told: str) -> float | None:
         return _from_number((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
-
-
-T = TypeVar("T")
-
-LONGEST_LINE = 64 << 20
-LARGEST_WHOLE = 512 << 20
-MOST_BROKEN = 10_000
-_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
-_STEP = 1 << 20
-_GZIP = b"\x1f\x8b"
-_UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading raises when a disk, or the compressed data in a file, is bad."""
-
-
-Tellers = dict[str, tuple[str, str]]
-"""For each call, the file and the session that told of it first."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -253,11 +252,6 @@ def _said(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-_DATABASE_HEAD = b"SQLite format 3\x00"
-_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
-"""What a damaged file raises: its names need not be Unicode, its numbers need not fit."""
-
-
 class Database:
     """An open file; text in it that is no Unicode is mended."""
 
@@ -313,10 +307,6 @@ def _connected(path: Path) -> sqlite3.Connection:
         else:
             return connection
     raise UnreadableFile(f"the database cannot be read: {said}")
-
-
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
-_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
 
 
 def fields_in(data: bytes) -> dict[str, bytes]:
@@ -414,9 +404,6 @@ class Sharing(Struct, kw_only=True):
         if not relation and self.messages:
             parent, relation = self.teller, "fork"
         return replace(recording, parent=parent, relation=relation, shared=self.messages)
-
-
-_ENOUGH = 50
 
 
 class Format(Protocol):

@@ -22,6 +22,15 @@ from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMess
 
 _ANTHROPIC_FIGURES = {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
 _CHAT_FIGURES = {"prompt_tokens", "prompt_tokens_details", "input_tokens_details"}
+STUB = "[no result was recorded]"
+"""The result of a tool call that has none in the recording: without one it could not be sent again."""
+MOST_TOKENS = 100_000_000
+"""A call with more is a mistake in the recording: its figures are not believed."""
+_OF_THE_HARNESS = ("meta", "attachment", "synthetic")
+_TAG = "system-reminder"
+"""What Claude Code puts around what it says in the user's role."""
+Fields = dict[str, Any]
+"""Those of an OpenAI chat message, about to be written as JSON."""
 
 
 def decoded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str) -> Message | None:
@@ -68,10 +77,6 @@ def model_of_most(messages: Iterable[RecordedMessage]) -> str:
     return named.most_common(1)[0][0] if named else ""
 
 
-STUB = "[no result was recorded]"
-"""The result of a tool call that has none in the recording: without one it could not be sent again."""
-
-
 def gathered(
     file: RecordedFile,
     *,
@@ -106,13 +111,6 @@ def text_of(value: Raw) -> str:
         return read_json(raw, str)
     except BadInput:
         return raw.decode(errors="replace")
-
-
-MOST_TOKENS = 100_000_000
-"""A call with more is a mistake in the recording: its figures are not believed."""
-_OF_THE_HARNESS = ("meta", "attachment", "synthetic")
-_TAG = "system-reminder"
-"""What Claude Code puts around what it says in the user's role."""
 
 
 def playable(recording: Recording) -> Recording:
@@ -233,10 +231,6 @@ def _rewritten(message: Message, *, like: Message | None = None) -> Message:
         return message
     found = decode_messages(encode_messages([message], wire.format), wire.format)
     return found[0] if len(found) == 1 else message
-
-
-Fields = dict[str, Any]
-"""Those of an OpenAI chat message, about to be written as JSON."""
 
 
 class Said(Struct, kw_only=True):

@@ -29,6 +29,9 @@ _MESSAGE = (
 _STRUCTURED = "\x00json:"
 """What content begins with that is more than one text."""
 _NO_MESSAGES = ("session_meta",)
+_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
+_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+_SPLIT, _BRANCHED = "compression", "branched"
 
 
 class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from": "_delegate_from"}):
@@ -162,10 +165,6 @@ def _count(told: object) -> int:
     return told if isinstance(told, int) and told >= 0 else 0
 
 
-_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
-_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-
-
 class Left(Struct, frozen=True, kw_only=True):
     """The rows from `start` to before `end` were left by one compaction."""
 
@@ -266,9 +265,6 @@ def _keys(message: Message) -> list[object]:
     calls = [("call", call.id) for call in message.calls]
     results = [("result", result.call_id) for result in message.results]
     return [message.digest, *calls, *results]
-
-
-_SPLIT, _BRANCHED = "compression", "branched"
 
 
 class Hermes:

@@ -38,8 +38,6 @@ FORMATS: tuple[Format, ...] = (
     RequestLogs(),
     MessageLists(),
 )
-
-
 _STEP = 4 << 20
 
 

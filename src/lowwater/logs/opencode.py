@@ -25,6 +25,14 @@ from lowwater.logs.gathering import between_tags, decoded_object, gathered
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 Figure = int | float | None
+_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
+_INTERRUPTED = "[Tool execution was interrupted]"
+_AT_ONCE = 5.0
+"""Seconds between outputs that one prune clears."""
+_NOT_SENT = ("text/plain", "application/x-directory")
+"""Files of these types stand as text beside their part."""
+_AGENT = "opencode"
+T = TypeVar("T")
 
 
 class Span(Struct):
@@ -147,14 +155,6 @@ class ReadMessage(Struct, frozen=True, kw_only=True):
 
 def _count(figure: Figure) -> int:
     return int(figure) if figure is not None and 0 <= figure < 1 << 53 else 0
-
-
-_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
-_INTERRUPTED = "[Tool execution was interrupted]"
-_AT_ONCE = 5.0
-"""Seconds between outputs that one prune clears."""
-_NOT_SENT = ("text/plain", "application/x-directory")
-"""Files of these types stand as text beside their part."""
 
 
 class Conversation:
@@ -357,11 +357,6 @@ def _answered(step: Sequence[Part]) -> float | None:
         elif part.type == "tool" and part.state is not None and part.state.time is not None:
             told.append(seconds(part.state.time.start))
     return max((time for time in told if time is not None), default=None)
-
-
-_AGENT = "opencode"
-
-T = TypeVar("T")
 
 
 class _Raw(Struct, frozen=True):

@@ -20,7 +20,6 @@ from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")
-
 T = TypeVar("T")
 
 

@@ -18,6 +18,16 @@ from lowwater.core.models.registry import Registry
 from lowwater.lab.audit.findings import Cause, Foreseen
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
+SUMMARY = "compact_summary"
+_TOOL_SEARCH = "ToolSearch"
+"""The tool by which a model asks Claude Code for the definitions of tools that it knows by name only."""
+_KEY_BYTES = 8
+SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
+"""A shortfall of so little is where the provider's boundaries lie: steps, marks, the newest few tokens."""
+_LIKELY = 0.5
+_MOST_BLOCKS = 48
+"""Older blocks are joined, so that a long session costs no more a call than a short one."""
+
 
 class Pricing:
     """Finds models as they were priced on a day, and remembers them: a log names the same few over and over."""
@@ -37,12 +47,6 @@ class Pricing:
                 registry = self._registries[day] = self._load(day)
             found = self._models[name, day] = registry.find(name)
         return found
-
-
-SUMMARY = "compact_summary"
-_TOOL_SEARCH = "ToolSearch"
-"""The tool by which a model asks Claude Code for the definitions of tools that it knows by name only."""
-_KEY_BYTES = 8
 
 
 class AuditedCall(Struct, frozen=True, kw_only=True):
@@ -162,11 +166,6 @@ def _digest(told: object) -> bytes:
     return blake2b(msgspec.json.encode(told), digest_size=_KEY_BYTES).digest()
 
 
-SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
-"""A shortfall of so little is where the provider's boundaries lie: steps, marks, the newest few tokens."""
-_LIKELY = 0.5
-
-
 class Miss(Struct, frozen=True, kw_only=True):
     """Tokens that one call did not read although the call before had left them, and what that cost more."""
 
@@ -279,10 +278,6 @@ def _cost(call: AuditedCall, usage: Usage, tokens: int) -> int | None:
         usage.uncached * prices.input + usage.cache_write * prices.cache_write + usage.cache_write_long * long
     )
     return nano_dollars(tokens * paid // rest - tokens * prices.cache_read)
-
-
-_MOST_BLOCKS = 48
-"""Older blocks are joined, so that a long session costs no more a call than a short one."""
 
 
 class Start(Struct, frozen=True, kw_only=True):

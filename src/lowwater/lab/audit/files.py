@@ -24,6 +24,8 @@ from lowwater.logs.recording import Recording
 
 REPEATED = "repeated"
 """What a session is, of which only a fork tells."""
+Reader = Callable[..., Iterable[Recording]]
+"""Reads the sessions of files, as `recordings` does."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -251,10 +253,6 @@ def _zone_of_the_machine() -> str:
         return blake2b(Path("/etc/localtime").read_bytes(), digest_size=8).hexdigest()
     except OSError:
         return ""
-
-
-Reader = Callable[..., Iterable[Recording]]
-"""Reads the sessions of files, as `recordings` does."""
 
 
 class AuditedFile(Struct, frozen=True, kw_only=True):

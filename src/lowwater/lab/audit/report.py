@@ -23,6 +23,15 @@ from lowwater.lab.audit.findings import (
     total,
 )
 
+_WHY_NOT: dict[NotEstimated, str] = {
+    "numpy": "numpy is not installed",
+    "no_prices": "no price is known",
+    "no_sizes": "no prompt's size was recorded",
+    "copied": "they go on from another, with which that is told",
+    "too_large": "they do not fit the model's window",
+    "cut": "some of their days are left out",
+}
+
 
 class Line(Struct, frozen=True, kw_only=True):
     """One session, model or day, or all of them."""
@@ -111,16 +120,6 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
         unread=tuple(unread),
         copied=sum(file.repeated for file in files),
     )
-
-
-_WHY_NOT: dict[NotEstimated, str] = {
-    "numpy": "numpy is not installed",
-    "no_prices": "no price is known",
-    "no_sizes": "no prompt's size was recorded",
-    "copied": "they go on from another, with which that is told",
-    "too_large": "they do not fit the model's window",
-    "cut": "some of their days are left out",
-}
 
 
 def estimate_gaps(report: Report) -> str:

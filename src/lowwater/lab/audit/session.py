@@ -29,6 +29,10 @@ from lowwater.lab.audit.findings import (
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
+TAIL = 20_000
+"""Tokens at the end of a prompt that an estimated compaction leaves alone."""
+_PLACES = 5
+
 
 def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
     """Return a row for each day and model of the calls, in order; copies are left out."""
@@ -117,11 +121,6 @@ def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> Row
 
 def _missed(miss: Miss | None) -> dict[Cause, Missed]:
     return {} if miss is None else {miss.cause: Missed(misses=1, tokens=miss.tokens, cost=miss.cost)}
-
-
-TAIL = 20_000
-"""Tokens at the end of a prompt that an estimated compaction leaves alone."""
-_PLACES = 5
 
 
 def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf) -> AuditedSession:

@@ -17,6 +17,10 @@ from lowwater.logs.recording import Recording
 
 USUAL_RATIO = 0.25
 """Tokens per character where a session does not tell."""
+_PLACEHOLDER = 12
+"""What stands for a result that was cleared, in tokens, or a little less."""
+_SUMMARY_TOKENS = 3_000
+"""What a summary is taken to be where its text is not recorded."""
 
 
 class _Result(Struct, frozen=True, kw_only=True):
@@ -122,12 +126,6 @@ def _turn(piece: _Piece, growth: int | None, ratio: float, *, gap: float, output
         output=output,
         gap=gap,
     )
-
-
-_PLACEHOLDER = 12
-"""What stands for a result that was cleared, in tokens, or a little less."""
-_SUMMARY_TOKENS = 3_000
-"""What a summary is taken to be where its text is not recorded."""
 
 
 def natives_of(

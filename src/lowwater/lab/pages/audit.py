@@ -26,6 +26,8 @@ from lowwater.lab.pages.document import (
 MOST_SESSIONS = 2_000
 MOST_NATIVES = 1_000
 NO_MODEL = "not recorded"
+_MOST_PRICES = 12
+"""Models whose prices the page lists."""
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
@@ -256,10 +258,6 @@ def _model(line: Line) -> ModelRow:
         unpriced=used.unpriced,
         cost=used.cost,
     )
-
-
-_MOST_PRICES = 12
-"""Models whose prices the page lists."""
 
 
 def audit_page(report: Report, *, made_at: float | None = None) -> str:

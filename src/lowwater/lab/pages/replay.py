@@ -20,6 +20,18 @@ from lowwater.lab.replay.script import ASSUMED, PAUSE
 
 OURS = "rent-or-buy"
 _ENGINE = ", real engine"
+MOST_POINTS = 160
+MOST_NUMBERS = 500_000
+"""All numbers of all timelines: some four megabytes."""
+MOST_TIMELINES = 60
+_LAYERS = 5
+MOST_SESSIONS = 2_000
+MOST_STEPS = 240
+_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
+"""Policies that sessions are listed with beside ours, as far as they were played: the first three of these."""
+_COLUMNS = 3
+_MOST_PRICES = 12
+_MOST_REASONS = 3
 
 
 def label(policy: str, kind: Kind) -> str:
@@ -34,13 +46,6 @@ def about(policy: str) -> str:
     made = DECLARED.get(policy) or PEERS.get(policy)
     first, _, _ = (getattr(made, "__doc__", None) or "").partition("\n")
     return first.replace("`", "")
-
-
-MOST_POINTS = 160
-MOST_NUMBERS = 500_000
-"""All numbers of all timelines: some four megabytes."""
-MOST_TIMELINES = 60
-_LAYERS = 5
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -192,13 +197,6 @@ def _marks(events: Sequence[Event], points: Sequence[int]) -> Iterator[Mark]:
             before=found[0].before,
             after=found[-1].after,
         )
-
-
-MOST_SESSIONS = 2_000
-MOST_STEPS = 240
-_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
-"""Policies that sessions are listed with beside ours, as far as they were played: the first three of these."""
-_COLUMNS = 3
 
 
 class PolicyRow(Struct, frozen=True, kw_only=True):
@@ -423,10 +421,6 @@ def _session(session: SessionResult, columns: Sequence[str]) -> SessionRow:
         over=ours / least if ours is not None and least else None,
         never_over=bounds.never / least if bounds.never is not None and least else None,
     )
-
-
-_MOST_PRICES = 12
-_MOST_REASONS = 3
 
 
 def replay_page(report: Report, *, timelines: Sequence[Timeline] = (), made_at: float | None = None) -> str:

@@ -22,6 +22,47 @@ from lowwater.session.recall_tools import RecallTools
 MOST_WORDS = 24
 _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]*\w")
+_SPAN = r"\d{1,15}(?:\s*(?:-|–|to)\s*(?:lw:)?\d{1,15})?"
+_HANDLE = re.compile(rf"\blw:({_SPAN}(?:,{_SPAN})*)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+T = TypeVar("T")
+Place = Literal["in_view", "one_recall", "gone"]
+Because = Literal[
+    "shown",
+    "handle",
+    "ranges",
+    "summary",
+    "search",
+    "not in the ledger",
+    "no words",
+    "not found",
+    "not in what was read",
+]
+PLACES: Mapping[Because, Place] = {
+    "shown": "in_view",
+    "handle": "one_recall",
+    "ranges": "one_recall",
+    "summary": "one_recall",
+    "search": "one_recall",
+    "not in the ledger": "gone",
+    "no words": "gone",
+    "not found": "gone",
+    "not in what was read": "gone",
+}
+"""What each finding means.
+
+- `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
+- `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
+- `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
+  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
+"""
+MOST_TOKENS = 4_000
+"""Of one answer."""
+MOST_ANSWERS = 5
+"""By one way: ranges of a message, handles, or matches of a search."""
+_UNLIMITED = 10**9
+_CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
+_GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
 
 class Sight:
@@ -59,11 +100,6 @@ def _said(message: Message) -> str:
 
 def _nearest_first(text: str) -> Iterator[str]:
     return (word for word in reversed(_WORD.findall(text)) if len(word) >= _SHORTEST)
-
-
-_SPAN = r"\d{1,15}(?:\s*(?:-|–|to)\s*(?:lw:)?\d{1,15})?"
-_HANDLE = re.compile(rf"\blw:({_SPAN}(?:,{_SPAN})*)", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
 
 
 class Handle(Struct, frozen=True, kw_only=True):
@@ -104,41 +140,6 @@ def _named(item: Item) -> Iterator[tuple[int, int]]:
         # Its words say which messages it stands for, and recall's tools that these are a handle.
         for span in item.sources:
             yield span.first, span.last
-
-
-T = TypeVar("T")
-
-Place = Literal["in_view", "one_recall", "gone"]
-Because = Literal[
-    "shown",
-    "handle",
-    "ranges",
-    "summary",
-    "search",
-    "not in the ledger",
-    "no words",
-    "not found",
-    "not in what was read",
-]
-
-PLACES: Mapping[Because, Place] = {
-    "shown": "in_view",
-    "handle": "one_recall",
-    "ranges": "one_recall",
-    "summary": "one_recall",
-    "search": "one_recall",
-    "not in the ledger": "gone",
-    "no words": "gone",
-    "not found": "gone",
-    "not in what was read": "gone",
-}
-"""What each finding means.
-
-- `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
-- `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
-- `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
-  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
-"""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -226,16 +227,6 @@ def recall_of(outcomes: Iterable[Outcome]) -> Recall:
 
 def _sum(ours: Mapping[T, int], theirs: Mapping[T, int]) -> dict[T, int]:
     return dict(Counter(ours) + Counter(theirs))
-
-
-MOST_TOKENS = 4_000
-"""Of one answer."""
-MOST_ANSWERS = 5
-"""By one way: ranges of a message, handles, or matches of a search."""
-
-_UNLIMITED = 10**9
-_CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
-_GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
 
 class Reach:

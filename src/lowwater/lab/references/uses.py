@@ -12,6 +12,8 @@ from lowwater.core.references import Kind, Reference, names, references
 
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"\w")
+_SHORTEST = 3
+_NO_CALL = ToolCall(id="", name="", arguments="{}")
 
 
 def find(text: str, within: str, start: int = 0) -> int:
@@ -55,9 +57,6 @@ def _longest_word(text: str) -> str:
     return max(_WORD.findall(text), key=len, default="")
 
 
-_SHORTEST = 3
-
-
 class Origin(Struct, frozen=True, kw_only=True):
     """The tool result that a reference came from."""
 
@@ -94,9 +93,6 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     origins: list[Origin | None]
     starts: list[int]
     """For each message, how many texts came before it."""
-
-
-_NO_CALL = ToolCall(id="", name="", arguments="{}")
 
 
 def uses_of(messages: Sequence[Message]) -> list[Use]:

@@ -19,12 +19,14 @@ from lowwater.lab.schedules import Tally, never, run
 
 Kind = Literal["course", "full"]
 """Played on the course, a model of the session in numbers, or by the real engine on the real messages."""
-
 Assumed = Literal["times", "model"]
 """Pauses between calls, or a model with known prices."""
-
 MATTERS = 1.10
 """Compaction matters in a session that would cost more than this many times the optimum without it."""
+OPTIMUM = "optimum"
+"""The name of the cheapest schedule among the policies."""
+_GONE = float("inf")
+"""A gap that no prefix outlives."""
 
 
 class Series(Struct, frozen=True, kw_only=True):
@@ -247,12 +249,6 @@ def _series(rows: Sequence[Row]) -> Series:
         cost=tuple(row.cost for row in rows),
         rework=tuple(row.rework for row in rows),
     )
-
-
-OPTIMUM = "optimum"
-"""The name of the cheapest schedule among the policies."""
-_GONE = float("inf")
-"""A gap that no prefix outlives."""
 
 
 class OnCourse:

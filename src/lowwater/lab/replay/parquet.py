@@ -17,10 +17,11 @@ from lowwater.lab.replay.run import RunFolder
 if TYPE_CHECKING:
     import pyarrow
 
-
 Type = Literal["bool", "int32", "int64", "double", "string"]
 Row = tuple[Any, ...]
 """A value for each column, in order."""
+_GROUP = 100_000
+"""Rows that are in memory, and in a row group of a file."""
 
 
 class Column(Struct, frozen=True):
@@ -41,6 +42,8 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 _SESSION = Column("session", "int32", "the session's number in this run, from 0, as in the JSON's list")
+
+
 _PLAYED = (
     _SESSION,
     Column("policy", "string", "the policy's name"),
@@ -248,15 +251,12 @@ CALLS = Table(
     rows=_calls,
 )
 
+
 TABLES = (SESSIONS, OUTCOMES, GONE, EVENTS, CALLS)
 
 
 def _played(number: int, outcome: Outcome) -> Row:
     return number, outcome.policy, outcome.kind, outcome.arm
-
-
-_GROUP = 100_000
-"""Rows that are in memory, and in a row group of a file."""
 
 
 class ParquetFolder:

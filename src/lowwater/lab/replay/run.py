@@ -25,6 +25,21 @@ from lowwater.logs.recording import Recording
 if TYPE_CHECKING:
     from ray import ObjectRef
 
+Work = Callable[[Task], SessionResult]
+"""What is done with each task: a function that can be found by its name in another process."""
+AHEAD = 2
+"""Tasks that wait for each worker, so that a corpus need not fit into memory."""
+_DECIDING = ("lowwater", "msgspec", "numpy", "splintr-rs", "genai-prices")
+"""Packages whose versions results may depend on."""
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers of the run
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # and warn of what it will change some day
+}
+_PLACE = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)$")
+_MISSING = re.compile(r"No (?:module named|package metadata was found for) '?([\w.-]+)")
+_PATIENCE = 5.0
+"""Seconds for a cluster to answer; Ray itself would try for minutes."""
+
 
 class RunFolder:
     """Results by their keys: the same session under other options is another result, and neither gets in the other's way."""
@@ -63,13 +78,6 @@ class RunFolder:
 
     def _file(self, key: str) -> Path:
         return self._path / f"{key}.result"
-
-
-Work = Callable[[Task], SessionResult]
-"""What is done with each task: a function that can be found by its name in another process."""
-
-AHEAD = 2
-"""Tasks that wait for each worker, so that a corpus need not fit into memory."""
 
 
 class Engine(Protocol):
@@ -122,18 +130,6 @@ def _as_they_come(
     while running:
         done, running = wait(running, return_when=FIRST_COMPLETED)
         yield from (future.result() for future in done)
-
-
-_DECIDING = ("lowwater", "msgspec", "numpy", "splintr-rs", "genai-prices")
-"""Packages whose versions results may depend on."""
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers of the run
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # and warn of what it will change some day
-}
-_PLACE = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)$")
-_MISSING = re.compile(r"No (?:module named|package metadata was found for) '?([\w.-]+)")
-_PATIENCE = 5.0
-"""Seconds for a cluster to answer; Ray itself would try for minutes."""
 
 
 class Made(Struct, frozen=True, kw_only=True):

@@ -29,6 +29,23 @@ PAUSE = 20.0
 """Seconds to the next call where no time is recorded: long enough for tools, and short enough to find the cache warm."""
 _REPLACED = "compact_summary"
 """What the recording agent put in place of history is left out: the history is still there."""
+TAIL = 20_000
+"""Tokens at the end that no declared action touches."""
+_ANY_NUMBER = 100
+"""The number in a placeholder's handle; only its length counts."""
+SHEETS: Mapping[str, str] = {
+    "anthropic-r10": "claude-opus-4-5",
+    "anthropic-r05": "claude-opus-5-5",
+    "openai-30m": "gpt-5.6-sol",
+    "deepseek": "deepseek-flash",
+}
+"""The four price sheets that replays are compared on, each the model whose prices and cache rules it is."""
+ASSUMED = "claude-opus-5-5"
+"""What a session is charged by that names no model, or one whose prices are not known."""
+_RESERVED = 20_000
+_OTHER_INPUT, _OTHER_OUTPUT = 5, 1
+"""Another model writes summaries at a fifth of the input price, and at the input price for output."""
+_MINUTE = 60.0
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -143,12 +160,6 @@ def _prompt(recorded: RecordedMessage) -> int:
     return 0 if usage is None else usage.prompt
 
 
-TAIL = 20_000
-"""Tokens at the end that no declared action touches."""
-_ANY_NUMBER = 100
-"""The number in a placeholder's handle; only its length counts."""
-
-
 def course_for(script: Script, uses: Sequence[Named], *, model: str, recorded: str) -> Course:
     """Return the course of a script in the tokens of `model`; what was reported is in those of the `recorded` one.
 
@@ -223,22 +234,6 @@ def _scaled(course: Course, scale: float) -> Course:
     return replace(course, fixed=round(course.fixed * scale), tail=TAIL, turns=turns, uses=uses)
 
 
-SHEETS: Mapping[str, str] = {
-    "anthropic-r10": "claude-opus-4-5",
-    "anthropic-r05": "claude-opus-5-5",
-    "openai-30m": "gpt-5.6-sol",
-    "deepseek": "deepseek-flash",
-}
-"""The four price sheets that replays are compared on, each the model whose prices and cache rules it is."""
-
-ASSUMED = "claude-opus-5-5"
-"""What a session is charged by that names no model, or one whose prices are not known."""
-
-_RESERVED = 20_000
-_OTHER_INPUT, _OTHER_OUTPUT = 5, 1
-"""Another model writes summaries at a fifth of the input price, and at the input price for output."""
-
-
 def model_named(name: str, registry: Registry) -> Model:
     """Return the model of a sheet or of this name, or raise BadInput if no price of it is known."""
     model = registry.find(SHEETS.get(name, name))
@@ -287,9 +282,6 @@ def sheet_of(model: Model) -> Sheet:
     )
 
 
-_MINUTE = 60.0
-
-
 class Arm(Struct, frozen=True, kw_only=True):
     """What goes wrong beside what the rules say; the draws depend on the session only, so they are the same for all policies."""
 
@@ -302,8 +294,12 @@ class Arm(Struct, frozen=True, kw_only=True):
 
 
 NEUTRAL = Arm(name="neutral")
+
+
 PESSIMISTIC = Arm(name="pessimistic", evicted=0.04, missed=0.03)
 """About as recorded Codex sessions had it: 97 % of the prompt before was read within a minute, 88 % after one to five."""
+
+
 ARMS = (NEUTRAL, PESSIMISTIC)
 
 

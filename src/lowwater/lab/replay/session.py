@@ -38,12 +38,9 @@ from lowwater.settings.fitting import did_you_mean, shown
 
 VERSION = 4
 """What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
-
 _PRICING = Pricing()
-
 MOST_CALLS = 3_000
 """Of longer sessions the first calls are replayed: the optimum takes time by their cube, and memory by their square."""
-
 FULL: Mapping[str, str] = {
     "rent-or-buy": "rent-or-buy",
     "never": "never",
@@ -55,9 +52,9 @@ FULL: Mapping[str, str] = {
     "hygiene": "hygiene",
 }
 """The policies that the real engine has, each with what it calls them there."""
-
 NAMES = (*dict.fromkeys([*DECLARED, *PEERS, *FULL]), OPTIMUM)
 """Every policy of a replay."""
+FOUR = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -196,9 +193,6 @@ def _full(
             lost=lost,
         )
         yield replace(play_full(script, uses, part), policy=name, arm=arm)
-
-
-FOUR = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 
 
 class BillLine(Struct, frozen=True, kw_only=True):
