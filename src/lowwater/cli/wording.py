@@ -24,6 +24,7 @@ _STEPS = ((60, 1, "s"), (3_600, 60, "min"), (2 * 86_400, 3_600, "h"), (60 * 86_4
 _CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
 _CONTROLS |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
 _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+"""Replacements for characters that a terminal would interpret: control codes and direction overrides."""
 _UNIT = 1_000_000  # nano-dollars per 1,000 tokens in a dollar per million
 _UNITS_OF_TIME = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 CAUSE_WORDS: dict[Cause, str] = {
@@ -60,9 +61,6 @@ def written(value: object) -> str:
             return f"{value:,}"
         case _:
             return shown(value)
-
-
-"""What a terminal would obey instead of showing it, and a visible character for each."""
 
 
 def printable(text: str) -> str:
