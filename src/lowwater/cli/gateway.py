@@ -26,7 +26,7 @@ from lowwater.cli.kept_sessions import (
     opened_store,
     page_width,
 )
-from lowwater.cli.status import Line, line_of, lines_table, total_of
+from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
 from lowwater.cli.wording import amount, printable
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
@@ -80,7 +80,7 @@ def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) 
     registry = load_registry()
     accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
     totals = [total_of(account, registry) for account in accounts]
-    lines = [line_of(account, total) for account, total in zip(accounts, totals, strict=True)]
+    lines = [session_line(account, total) for account, total in zip(accounts, totals, strict=True)]
     if json:
         sys.stderr.write(msgspec.json.encode(_said(accounts, lines, totals)).decode() + "\n")
     elif not lines:
@@ -89,10 +89,10 @@ def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) 
         _print(accounts, lines, totals)
 
 
-def _print(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> None:
+def _print(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> None:
     console = Console(file=sys.stderr, highlight=False)
     console.print()
-    console.print(lines_table(lines, width=page_width(), now=time.time()))
+    console.print(sessions_table(lines, width=page_width(), now=time.time()))
     calls = counted(sum(total.turns for total in totals), "call")
     console.print(f"{calls} for {amount(_cost(lines))}; compaction saved {amount(_net(totals))}")
     if off := _thinking_off(accounts):
@@ -101,7 +101,7 @@ def _print(accounts: list[Account], lines: list[Line], totals: list[Figures]) ->
         )
 
 
-def _said(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> dict[str, object]:
+def _said(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> dict[str, object]:
     """Return the bill for programs; money is in nano-dollars, null where a price is not known."""
     return {
         "calls": sum(total.turns for total in totals),
@@ -117,7 +117,7 @@ def _thinking_off(accounts: list[Account]) -> int:
     return sum(record.thinking_off for account in accounts for record in account.records)
 
 
-def _cost(lines: list[Line]) -> int | None:
+def _cost(lines: list[SessionLine]) -> int | None:
     known = [line.cost for line in lines]
     return None if None in known else sum(each or 0 for each in known)
 

@@ -35,13 +35,13 @@ from lowwater.errors import BadInput
 
 _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
 _STAGES = frozenset({"preview", "latest"})
-_DATES = 1_000
+_FIRST_DATE_NUMBER = 1_000
 """From here on a number is a date and no version."""
-_UNIT = 1_000_000
+_NANO_PER_DOLLAR = 1_000_000
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class Tier(Struct, frozen=True, kw_only=True):
     """What models of one tier have in common, and which version one of them is."""
 
     provider: str
@@ -49,7 +49,7 @@ class Line(Struct, frozen=True, kw_only=True):
     version: tuple[int, ...]
 
 
-def line_of(model: Model) -> Line:
+def tier_of(model: Model) -> Tier:
     """Return a model's line: its name without its version."""
     words: list[str] = []
     version: list[int] = []
@@ -60,10 +60,10 @@ def line_of(model: Model) -> Line:
         spelled = versioned[1] if versioned else word
         if spelled and spelled not in _STAGES:
             words.append(spelled)
-    return Line(provider=model.provider, words=tuple(words), version=tuple(version))
+    return Tier(provider=model.provider, words=tuple(words), version=tuple(version))
 
 
-def current(models: Iterable[Model]) -> list[Model]:
+def current_models(models: Iterable[Model]) -> list[Model]:
     """Return the newest model of each line, in the order of `models`, unless something newer took its place.
 
     Left out are dated copies of a listed model, models of another seller at their maker's prices, and lines whose provider
@@ -72,16 +72,16 @@ def current(models: Iterable[Model]) -> list[Model]:
     listed = list(models)
     newest: dict[tuple[str, tuple[str, ...]], Model] = {}
     for model in listed:
-        line = line_of(model)
+        line = tier_of(model)
         known = newest.get((line.provider, line.words))
-        is_newer = known is None or line.version > line_of(known).version
-        if is_newer and not _is_copy(model, listed):
+        is_newer = known is None or line.version > tier_of(known).version
+        if is_newer and not _is_duplicate(model, listed):
             newest[line.provider, line.words] = model
     kept = [model for model in listed if any(model is each for each in newest.values())]
     return [model for model in kept if not any(_supersedes(other, model) for other in kept)]
 
 
-def _is_copy(model: Model, listed: Iterable[Model]) -> bool:
+def _is_duplicate(model: Model, listed: Iterable[Model]) -> bool:
     bare = model.name.rpartition("/")[2]
     return any(
         other is not model
@@ -94,10 +94,10 @@ def _is_copy(model: Model, listed: Iterable[Model]) -> bool:
 
 
 def _supersedes(newer: Model, older: Model) -> bool:
-    new, old = line_of(newer), line_of(older)
+    new, old = tier_of(newer), tier_of(older)
     if new.provider != old.provider or not (new.version and old.version):
         return False
-    if not old.version[0] < new.version[0] < _DATES:
+    if not old.version[0] < new.version[0] < _FIRST_DATE_NUMBER:
         return False
     return newer.prices is not None and older.prices is not None and _no_dearer(newer.prices, older.prices)
 
@@ -176,26 +176,31 @@ class RegistryShape(Struct, frozen=True, kw_only=True):
 
 def match_json(match: Match) -> str:
     """Return one name and its model as JSON."""
-    return _text(
+    return _encode(
         MatchShape(
-            asked=match.spelling.asked, how=match.how, ignored_suffix=match.suffix, model=_model(match.model)
+            asked=match.spelling.asked,
+            how=match.how,
+            ignored_suffix=match.suffix,
+            model=_model_shape(match.model),
         )
     )
 
 
 def registry_json(registry: Registry) -> str:
     """Return everything listed as JSON."""
-    return _text(RegistryShape(models=tuple(map(_model, registry.models)), families=registry.families))
+    return _encode(
+        RegistryShape(models=tuple(map(_model_shape, registry.models)), families=registry.families)
+    )
 
 
-def _text(shape: Struct) -> str:
+def _encode(shape: Struct) -> str:
     return msgspec.json.format(msgspec.json.encode(shape), indent=2).decode()
 
 
-def _model(model: Model) -> ModelShape:
+def _model_shape(model: Model) -> ModelShape:
     cliffs = (
         CliffShape(
-            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollars(cliff.prices)
+            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollar_shape(cliff.prices)
         )
         for cliff in model.cliffs
     )
@@ -206,8 +211,8 @@ def _model(model: Model) -> ModelShape:
         family=model.family,
         context_length=model.context_length,
         max_output=model.max_output,
-        usd_per_million_tokens=_dollars(model.prices) if model.prices else None,
-        ratios=_ratios(model.prices) if model.prices else None,
+        usd_per_million_tokens=_dollar_shape(model.prices) if model.prices else None,
+        ratios=_ratio_shape(model.prices) if model.prices else None,
         cliffs=tuple(cliffs),
         cache=model.cache,
         binds_thinking=model.binds_thinking,
@@ -218,18 +223,18 @@ def _model(model: Model) -> ModelShape:
     )
 
 
-def _dollars(prices: Prices) -> Dollars:
+def _dollar_shape(prices: Prices) -> Dollars:
     long = prices.cache_write_long
     return Dollars(
-        input=prices.input / _UNIT,
-        cache_read=prices.cache_read / _UNIT,
-        cache_write=prices.cache_write / _UNIT,
-        cache_write_long=None if long is None else long / _UNIT,
-        output=prices.output / _UNIT,
+        input=prices.input / _NANO_PER_DOLLAR,
+        cache_read=prices.cache_read / _NANO_PER_DOLLAR,
+        cache_write=prices.cache_write / _NANO_PER_DOLLAR,
+        cache_write_long=None if long is None else long / _NANO_PER_DOLLAR,
+        output=prices.output / _NANO_PER_DOLLAR,
     )
 
 
-def _ratios(prices: Prices) -> Ratios:
+def _ratio_shape(prices: Prices) -> Ratios:
     long = prices.cache_write_long
     return Ratios(
         read=prices.cache_read / prices.input,
@@ -347,18 +352,18 @@ def _card(match: Match, registry: Registry) -> Iterator[Table | Text | Padding]:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, said in _facts(match, registry):
+    for label, said in _model_facts(match, registry):
         grid.add_row(label, Text(said))
     for number, said in enumerate(model.assumptions):
         grid.add_row(Text("" if number else "assumptions", style="yellow"), Text(said))
     yield Padding(grid, (0, 0, 0, 2))
 
 
-def _facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
+def _model_facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
     model = match.model
     yield "asked for", match.spelling.asked
     yield "matched", how_matched(match)
-    if match.how in ("family", "unknown") and (close := _close(match, registry)):
+    if match.how in ("family", "unknown") and (close := _similar_names(match, registry)):
         yield "listed", f"Names like it: {', '.join(close)}."
     yield "context", f"{model.context_length:,} tokens"
     yield "output", f"at most {model.max_output:,} tokens" if model.max_output else "limit not published"
@@ -380,5 +385,5 @@ def _facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
         yield "as of", model.as_of
 
 
-def _close(match: Match, registry: Registry) -> list[str]:
+def _similar_names(match: Match, registry: Registry) -> list[str]:
     return get_close_matches(match.spelling.name, [model.name for model in registry.models], n=3)

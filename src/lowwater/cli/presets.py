@@ -16,7 +16,7 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry, noon
 from lowwater.cli.kept_sessions import fitted_block
-from lowwater.cli.models import current
+from lowwater.cli.models import current_models
 from lowwater.cli.wording import duration, short
 from lowwater.core.cache.lifetimes import Lifetimes
 from lowwater.core.costs.tuning import DEAD, By, Point, Shape, Tuning, limits_of, tuning_of
@@ -569,7 +569,7 @@ def presets(
         summary_model=summary_model,
     )
     chosen = [registry.find(_readable(name)) for name in models or ()]
-    shown = chosen or (list(registry.models) if everything else current(registry.models))
+    shown = chosen or (list(registry.models) if everything else current_models(registry.models))
     rows = [_row(model, asked, registry, day) for model in shown]
     if json:
         typer.echo(presets_json(rows))
