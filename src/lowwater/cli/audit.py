@@ -18,7 +18,7 @@ from rich.text import Text
 
 from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
 from lowwater.cli.kept_sessions import net, page_width, print_json, print_page
-from lowwater.cli.tables import Course, bar, draw_course
+from lowwater.cli.tables import Plot, bar, draw_plot
 from lowwater.cli.wording import (
     CAUSE_WORDS,
     SPENDING_WORDS,
@@ -357,7 +357,7 @@ def _plot(days: list[Line], width: int) -> Iterator[Text]:
     unit, named = (_DOLLAR, "dollars") if most >= 10 * _DOLLAR else (_CENT, "cents")
     values = [None if (cost := costs.get(each)) is None else round(cost / unit) for each in every]
     yield _title(f"{named} a day, {first} to {last}")
-    yield from draw_course(Course(values=values), width=width, named="day")
+    yield from draw_plot(Plot(values=values), width=width, named="day")
 
 
 def compactions_section(report: Report, *, width: int) -> Iterator[Table | Text]:

@@ -32,7 +32,7 @@ from lowwater.cli.kept_sessions import (
     print_page,
 )
 from lowwater.cli.sessions.listing import costs_of
-from lowwater.cli.tables import Course, draw_course, unclipped
+from lowwater.cli.tables import Plot, draw_plot, unclipped
 from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
 from lowwater.core.accounts.advice import sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before
@@ -201,10 +201,8 @@ def session_page(shown: SessionFigures, *, width: int, now: float) -> Iterator[T
     yield _current_state(shown, width, now)
     if any(shown.prompts):
         yield Text("\nprompt at each turn", style="bold")
-        course = Course(
-            values=shown.prompts, marked=shown.compacted_before, line=shown.status.threshold or None
-        )
-        yield from draw_course(course, width=width)
+        plot = Plot(values=shown.prompts, marked=shown.compacted_before, line=shown.status.threshold or None)
+        yield from draw_plot(plot, width=width)
     saved, paced = _efficiency(shown.efficiency), cadence_table(shown.cadence)
     yield Text()
     if width >= _SIDE_BY_SIDE:
