@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from bench.peers.worker import WINDOW
 from bench.real_peers_cases import Case
 from lowwater.core.models.model import Model
-from lowwater.lab.peers import PEERS, play
+from lowwater.lab.peers import PEERS, play_course
 from lowwater.lab.replay.on_course import OPTIMUM, OnCourse, Outcome
 from lowwater.lab.replay.script import course_for, sheet_of
 from lowwater.lab.schedules import Tally
@@ -52,7 +52,7 @@ class Beside:
             return None
         sheet = replace(self._sheet, window=WINDOW)
         cold = Tally(self._course, sheet).cold
-        played = play(self._course, sheet, PEERS[name], cold=cold, believed=cold)
+        played = play_course(self._course, sheet, PEERS[name], cold=cold, believed=cold)
         if not played.fits:
             return None
         return Modelled(

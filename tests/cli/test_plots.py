@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from lowwater.cli.tables import Plot, bar, draw_plot
 
 
-def drawn(course: Plot, *, width: int = 40, height: int = 4) -> list[str]:
-    return [line.plain for line in draw_plot(course, width=width, height=height)]
+def drawn(plot: Plot, *, width: int = 40, height: int = 4) -> list[str]:
+    return [line.plain for line in draw_plot(plot, width=width, height=height)]
 
 
 def test_the_highest_value_fills_its_column_and_half_of_it_half() -> None:

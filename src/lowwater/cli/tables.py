@@ -52,7 +52,7 @@ def draw_plot(plot: Plot, *, width: int, height: int = 6, named: str = "turn") -
     heights = _heights(plot.values, columns)
     line = _row(plot.line, plot.top, height) if plot.has_line and plot.line else None
     for row in range(height, 0, -1):
-        label = f"{_label(row, line, course, height):>{_MARGIN - 1}} "
+        label = f"{_label(row, line, plot, height):>{_MARGIN - 1}} "
         cells = _cells(heights, row, height, plot.top, is_line=row == line)
         yield Text(label, style="bright_black") + cells
     marks = [" "] * columns

@@ -13,7 +13,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.stored import Account
 from lowwater.lab.course import Course, Sheet
 from lowwater.lab.optimum import Search
-from lowwater.lab.peers import DECLARED, PEERS, Peer, Played, carrying_out, play
+from lowwater.lab.peers import DECLARED, PEERS, Peer, PlayedCourse, follow_schedule, play_course
 from lowwater.lab.references.reaching import Outcome as Found
 from lowwater.lab.schedules import Tally, never, run
 
@@ -287,7 +287,7 @@ class OnCourse:
         least = self._optimum
         if least.cost is None:
             return self._unfit(OPTIMUM)
-        played = self._play(carrying_out(least.acts, course=self._course), knowing=True)
+        played = self._play(follow_schedule(least.acts, course=self._course), knowing=True)
         assert played.total == least.cost, (
             f"{self._course.name}: the optimum's acts cost {played.total}, not {least.cost}"
         )
@@ -297,7 +297,7 @@ class OnCourse:
         done = run(self._real, DECLARED[name](self._believed))
         if done.cost is None:
             return self._unfit(name)
-        played = self._play(carrying_out(done.acts, course=self._course))
+        played = self._play(follow_schedule(done.acts, course=self._course))
         least = self._optimum.cost
         assert least is not None, f"{self._course.name}: {name} fits where no schedule does"
         assert played.total >= least, (
@@ -305,14 +305,14 @@ class OnCourse:
         )
         return self._outcome(name, played, is_bounded=True)
 
-    def _play(self, peer: Peer, *, knowing: bool = False) -> Played:
+    def _play(self, peer: Peer, *, knowing: bool = False) -> PlayedCourse:
         believed = self._real if knowing else self._believed
-        return play(self._course, self._sheet, peer, cold=self._real.cold, believed=believed.cold)
+        return play_course(self._course, self._sheet, peer, cold=self._real.cold, believed=believed.cold)
 
     def _unfit(self, name: str, *, is_bounded: bool = True) -> Outcome:
         return Outcome(policy=name, kind="course", arm=self._arm, is_bounded=is_bounded, fits=False)
 
-    def _outcome(self, name: str, played: Played, *, is_bounded: bool) -> Outcome:
+    def _outcome(self, name: str, played: PlayedCourse, *, is_bounded: bool) -> Outcome:
         if not played.fits:
             return self._unfit(name, is_bounded=is_bounded)
         prompts = [call.prompt for call in played.calls]
@@ -353,7 +353,7 @@ def _with_losses(course: Course, lost: Sequence[bool]) -> Course:
     return replace(course, turns=turns)
 
 
-def _course_series(played: Played) -> Series:
+def _course_series(played: PlayedCourse) -> Series:
     calls = played.calls
     return Series(
         prompt=tuple(call.prompt for call in calls),
@@ -372,7 +372,7 @@ def _divided(costs: Sequence[int]) -> tuple[int, ...]:
     return tuple(after - before for before, after in pairwise(sums))
 
 
-def _events(played: Played) -> tuple[Event, ...]:
+def _events(played: PlayedCourse) -> tuple[Event, ...]:
     return tuple(
         Event(
             turn=each.turn,
@@ -385,7 +385,7 @@ def _events(played: Played) -> tuple[Event, ...]:
     )
 
 
-def _course_cadence(played: Played) -> Cadence:
+def _course_cadence(played: PlayedCourse) -> Cadence:
     events = played.events
     turns = [event.turn for event in events]
     return Cadence(
