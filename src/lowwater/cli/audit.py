@@ -39,14 +39,14 @@ from lowwater.errors import BadInput
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.findings import AuditedSession, Figures, Native
 from lowwater.lab.audit.report import (
-    Line,
+    AuditReport,
     Possible,
-    Report,
+    ReportLine,
     by_day,
     by_model,
     dearest,
     estimate_gaps,
-    line_of,
+    report_line,
     report_of,
 )
 from lowwater.lab.pages.audit import audit_page
@@ -181,7 +181,7 @@ def progress_bar() -> Iterator[OnProgress | None]:
         yield on_progress
 
 
-def _write_html(place: Path, report: Report) -> None:
+def _write_html(place: Path, report: AuditReport) -> None:
     try:
         place.write_text(audit_page(report), encoding="utf-8")
     except OSError as error:
@@ -189,7 +189,7 @@ def _write_html(place: Path, report: Report) -> None:
     say(f"wrote {on_one_line(str(place), 200)}")
 
 
-def _nothing_found(report: Report, begin: float | None) -> str:
+def _nothing_found(report: AuditReport, begin: float | None) -> str:
     if begin is not None:
         return f"no recorded session has a call since {moment(begin)}"
     if not report.unread:
@@ -199,7 +199,7 @@ def _nothing_found(report: Report, begin: float | None) -> str:
     return f"no recorded session was found: {on_one_line(first.path, 200)} ({first.why}){more}"
 
 
-def report_page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
+def report_page(report: AuditReport, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
     """Yield the blocks of the whole page."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
@@ -231,7 +231,7 @@ def _title(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _head(report: Report, days: list[Line], *, interrupted: bool) -> Text:
+def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> Text:
     total = report.total.figures
     spent = "" if total.cost is None else f", {amount(total.cost)}"
     when = "" if not days else f", {days[0].name}"
@@ -255,7 +255,7 @@ def _tokens(total: Figures) -> str:
     )
 
 
-def _spending(total: Line, width: int) -> Table:
+def _spending(total: ReportLine, width: int) -> Table:
     table = plain_table()
     for _ in range(2):
         table.add_column(no_wrap=True)
@@ -270,7 +270,7 @@ def _spending(total: Line, width: int) -> Table:
     return table
 
 
-def _misses(total: Line, width: int) -> Table:
+def _misses(total: ReportLine, width: int) -> Table:
     table = plain_table(header=True)
     table.add_column("cause", no_wrap=True)
     for title in ("calls", "tokens", "cost"):
@@ -292,15 +292,15 @@ def _misses(total: Line, width: int) -> Table:
 
 class _NamedLine(Struct, frozen=True, kw_only=True):
     name: str
-    line: Line
+    line: ReportLine
 
 
-def breakdown(report: Report, *, by: str, width: int, most: int = _MAX_LINES) -> Iterator[Table | Text]:
+def breakdown(report: AuditReport, *, by: str, width: int, most: int = _MAX_LINES) -> Iterator[Table | Text]:
     """Yield the table by session, model or day, and a note on how many lines it leaves out."""
     match by:
         case "session":
             sessions = dearest(report.sessions)
-            named = [_NamedLine(name=session_name(each), line=line_of(each)) for each in sessions]
+            named = [_NamedLine(name=session_name(each), line=report_line(each)) for each in sessions]
         case "model":
             named = [
                 _NamedLine(name=line.name or _UNNAMED_MODEL, line=line) for line in by_model(report.sessions)
@@ -330,7 +330,7 @@ def _table(named: Sequence[_NamedLine], of: str, width: int) -> Table:
     return table
 
 
-def _cells(line: Line, *, is_wide: bool, is_session: bool) -> list[str]:
+def _cells(line: ReportLine, *, is_wide: bool, is_session: bool) -> list[str]:
     of = line.figures
     cells = [figure(of.calls), short(of.prompt), share(of.hit_share), short(of.written)]
     if is_wide:
@@ -346,7 +346,7 @@ def plain_table(*, header: bool = False, gap: int = 2) -> Table:
     )
 
 
-def _plot(days: list[Line], width: int) -> Iterator[Text]:
+def _plot(days: list[ReportLine], width: int) -> Iterator[Text]:
     """Yield a bar chart of each day's cost; days without a session are gaps."""
     costs = {date.fromisoformat(line.name): line.figures.cost for line in days}
     first, last = min(costs), max(costs)
@@ -360,7 +360,7 @@ def _plot(days: list[Line], width: int) -> Iterator[Text]:
     yield from draw_plot(Plot(values=values), width=width, named="day")
 
 
-def compactions_section(report: Report, *, width: int) -> Iterator[Table | Text]:
+def compactions_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]:
     """Yield what the clients' own compactions did, and a table of those with the largest net effect."""
     of = report.compacted
     if not of.compactions:
@@ -381,7 +381,7 @@ def compactions_section(report: Report, *, width: int) -> Iterator[Table | Text]
     yield Text(" ".join(sentences), style="bright_black")
 
 
-def _largest(report: Report, width: int) -> Table:
+def _largest(report: AuditReport, width: int) -> Table:
     every = [(session, native) for session in report.sessions for native in session.natives]
     every.sort(key=lambda one: -abs(one[1].net or 0))
     table = plain_table(header=True)
@@ -443,7 +443,7 @@ def _rent_or_buy(possible: Possible) -> str:
     return f"Rent-or-buy would have {done} with {possible.actions:,} prunes and summaries."
 
 
-def _remarks(report: Report) -> Iterator[Text]:
+def _remarks(report: AuditReport) -> Iterator[Text]:
     """Yield caveats about the figures: gaps in the estimate, accuracy, copied calls, unread files."""
     remarks = []
     if report.possible is not None and report.not_estimated:
@@ -477,7 +477,7 @@ def _remarks(report: Report) -> Iterator[Text]:
         yield Text("\n" + "\n".join(remarks), style="bright_black")
 
 
-def report_json(report: Report, *, since: float | None, interrupted: bool) -> Json:
+def report_json(report: AuditReport, *, since: float | None, interrupted: bool) -> Json:
     """Return the report as JSON values; money is in nano-dollars, None where a price is unknown."""
     return {
         "interrupted": interrupted,
@@ -499,7 +499,7 @@ def report_json(report: Report, *, since: float | None, interrupted: bool) -> Js
     }
 
 
-def _line_json(line: Line) -> Json:
+def _line_json(line: ReportLine) -> Json:
     figures = line.figures
     return {
         "name": line.name,
@@ -521,7 +521,7 @@ def _line_json(line: Line) -> Json:
 
 
 def _session_json(session: AuditedSession) -> Json:
-    return _line_json(line_of(session)) | {
+    return _line_json(report_line(session)) | {
         "agent": session.agent,
         "path": session.path,
         "model": session.model,

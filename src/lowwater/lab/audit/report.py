@@ -33,7 +33,7 @@ _WHY_NOT: dict[NotEstimated, str] = {
 }
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ReportLine(Struct, frozen=True, kw_only=True):
     """One session, model or day, or all of them."""
 
     name: str
@@ -48,7 +48,7 @@ class Line(Struct, frozen=True, kw_only=True):
         return known_sum(one.cost for cause, one in self.missed.items() if cause != "first")
 
 
-class Compacted(Struct, frozen=True, kw_only=True):
+class CompactionTotals(Struct, frozen=True, kw_only=True):
     """The clients' own compactions together; only those whose prices are known have money."""
 
     compactions: int
@@ -82,15 +82,15 @@ class Accuracy(Struct, frozen=True, kw_only=True):
     p90_error: float
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class AuditReport(Struct, frozen=True, kw_only=True):
     """What was found in all files."""
 
     files: int
     kept: int
     """Files that were not read because they were known."""
-    total: Line
+    total: ReportLine
     sessions: tuple[AuditedSession, ...]
-    compacted: Compacted
+    compacted: CompactionTotals
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
     """How many sessions `possible` leaves out, by the reason."""
@@ -101,12 +101,12 @@ class Report(Struct, frozen=True, kw_only=True):
     copied: int
 
 
-def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
+def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
     """Return what files gave, without the days before `since`."""
     every = joined(session for file in files for session in file.sessions)
     sessions = [left for session in every if (left := _since(session, since)) is not None]
     unread = [one for file in files for one in file.unread]
-    return Report(
+    return AuditReport(
         files=len(files),
         kept=sum(file.from_cache for file in files),
         total=_line("", sessions, [row for session in sessions for row in session.rows]),
@@ -122,7 +122,7 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
     )
 
 
-def estimate_gaps(report: Report) -> str:
+def estimate_gaps(report: AuditReport) -> str:
     """Return a sentence on the sessions for which it is not said what compaction could do; empty if there are none."""
     missing = report.not_estimated
     if not missing:
@@ -137,22 +137,22 @@ def _counts(missing: Mapping[NotEstimated, int]) -> list[tuple[int, str]]:
     return sorted(((count, _WHY_NOT[why]) for why, count in missing.items()), reverse=True)
 
 
-def line_of(session: AuditedSession) -> Line:
+def report_line(session: AuditedSession) -> ReportLine:
     """Return one session as a line, named by its id."""
     return _line(session.id, [session], session.rows)
 
 
 def dearest(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
     """Return the sessions, the dearest first."""
-    return sorted(sessions, key=lambda session: _dear(line_of(session)))
+    return sorted(sessions, key=lambda session: _dear(report_line(session)))
 
 
-def by_model(sessions: Sequence[AuditedSession]) -> list[Line]:
+def by_model(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     """Return a line for each model, the dearest first."""
     return sorted(_grouped(sessions, lambda row: row.model), key=_dear)
 
 
-def by_day(sessions: Sequence[AuditedSession]) -> list[Line]:
+def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     """Return a line for each day, in order."""
     return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
 
@@ -168,11 +168,11 @@ def _since(session: AuditedSession, day: str) -> AuditedSession | None:
     return replace(session, rows=rows, natives=natives, foreseen=None, saving=None, not_estimated="cut")
 
 
-def _dear(line: Line) -> tuple[int, int, str]:
+def _dear(line: ReportLine) -> tuple[int, int, str]:
     return -(line.figures.cost or 0), -line.figures.prompt, line.name
 
 
-def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[Line]:
+def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[ReportLine]:
     rows: dict[str, list[Row]] = {}
     of: dict[str, dict[int, AuditedSession]] = {}
     for session in sessions:
@@ -182,8 +182,8 @@ def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> 
     return [_line(group, list(of[group].values()), found) for group, found in rows.items()]
 
 
-def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> Line:
-    return Line(
+def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> ReportLine:
+    return ReportLine(
         name=name,
         sessions=len(sessions),
         figures=total(Figures, (row.figures for row in rows)),
@@ -192,10 +192,10 @@ def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) ->
     )
 
 
-def _compacted(natives: Sequence[Native]) -> Compacted:
+def _compacted(natives: Sequence[Native]) -> CompactionTotals:
     earlier = [native.earlier for native in natives if native.earlier is not None]
     priced = [native for native in natives if native.net is not None]
-    return Compacted(
+    return CompactionTotals(
         compactions=len(natives),
         cost=known_sum((native.summary_cost or 0) + (native.rewrite_cost or 0) for native in priced),
         saved=known_sum(native.saved for native in priced),

@@ -14,7 +14,7 @@ from lowwater.lab.audit.findings import Saving
 from lowwater.lab.course import Action, Course, Prune, Sheet, State, Summarise, shown_window
 from lowwater.lab.schedules import Policy, RentOrBuy, Tally, never, run
 
-MOST_CALLS = 1_500
+MAX_ESTIMATED_CALLS = 1_500
 """A tally needs memory by the square of the calls; a longer session is estimated on its first ones."""
 
 
@@ -57,7 +57,7 @@ def saving_of(
 
     None if one of the schedules cannot keep the session inside the window.
     """
-    count = min(len(course.turns), MOST_CALLS)
+    count = min(len(course.turns), MAX_ESTIMATED_CALLS)
     tally = Tally(replace(course, turns=course.turns[:count]), sheet)
     rented = run(tally, RentOrBuy(tally))
     as_recorded = _as_recorded(tally, frozenset(summarised), frozenset(pruned))
@@ -75,7 +75,7 @@ def saving_of(
 
 def calls_earlier(course: Course, sheet: Sheet, *, since: int, turn: int) -> int | None:
     """Return how many calls before `turn` rent-or-buy would have acted first, beginning at `since`; None if it would not."""
-    count = min(turn + 1, since + MOST_CALLS)
+    count = min(turn + 1, since + MAX_ESTIMATED_CALLS)
     fixed = course.fixed + (sheet.summary if since else 0)
     tally = Tally(replace(course, fixed=fixed, turns=course.turns[since:count]), sheet)
     acts = run(tally, RentOrBuy(tally)).acts

@@ -29,7 +29,7 @@ from lowwater.lab.audit.findings import (
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
-TAIL = 20_000
+SAVINGS_TAIL = 20_000
 """Tokens at the end of a prompt that an estimated compaction leaves alone."""
 _PLACES = 5
 
@@ -126,7 +126,7 @@ def _missed(miss: Miss | None) -> dict[Cause, Missed]:
 def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf) -> AuditedSession:
     """Return what one session consumed and cost, why its cache missed, and what compaction did or could have done."""
     misses = misses_of(calls)
-    sizes = sizes_of(recording, calls, tail=TAIL)
+    sizes = sizes_of(recording, calls, tail=SAVINGS_TAIL)
     natives = natives_of(recording, calls, misses, ratio=sizes.ratio, day_of=day_of)
     estimate = _estimate(sizes, calls, tuple(natives))
     times = [at for call in calls for at in (call.asked, call.answered) if at is not None and not call.copied]
