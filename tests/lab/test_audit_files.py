@@ -100,16 +100,16 @@ def test_what_is_kept_holds_for_this_code_only(tmp_path, monkeypatch, part):
     copy = tmp_path / "lowwater"
     shutil.copytree(Path(lowwater.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(lowwater, "__file__", str(copy / "__init__.py"))
-    before = kept.reader.__wrapped__()
+    before = kept.reader_version.__wrapped__()
     with (copy / part).open("a") as file:
         file.write("\n")
-    assert kept.reader.__wrapped__() != before
+    assert kept.reader_version.__wrapped__() != before
 
 
 def test_code_that_cannot_be_found_keeps_nothing_rather_than_anything(tmp_path, monkeypatch):
     monkeypatch.setattr(lowwater, "__file__", str(tmp_path / "away" / "__init__.py"))
     with pytest.raises(RuntimeError, match="no source of lowwater"):
-        kept.reader.__wrapped__()
+        kept.reader_version.__wrapped__()
 
 
 def test_without_a_place_to_keep_everything_is_read(shelf):

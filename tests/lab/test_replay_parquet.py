@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lowwater.cli.replay import replay_recordings as command
+from lowwater.cli.replay import replay as command
 from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.lab.replay.on_course import SessionResult

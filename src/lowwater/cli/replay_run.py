@@ -97,13 +97,13 @@ def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: b
         columns.append("recalled")
     if width >= _WIDE:
         columns.append("mean, peak")
-    report_json = [arm for arm in arms if any(arm in line.others for line in lines)]
-    table = _empty([*columns, *(f"{arm[:6]}." for arm in report_json)], width)
+    shown_arms = [arm for arm in arms if any(arm in line.others for line in lines)]
+    table = _empty([*columns, *(f"{arm[:6]}." for arm in shown_arms)], width)
     for line in lines:
         cells = _cells(line)
         others = [
             _ratio(line.others[arm].cost_over_optimum.mean) if arm in line.others else "–"
-            for arm in report_json
+            for arm in shown_arms
         ]
         mark = "" if strict or line.figures.bound == "optimum" else " ~"
         table.add_row(
@@ -225,8 +225,8 @@ def _left_out(report: ReplayReport) -> Iterator[Text]:
         said = f"{counted(len(report.unread), 'file')} without a session or not read to the end:"
         yield Text(said, style="bright_black")
         for one in report.unread[:_SHOWN_UNREAD]:
-            report_json = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
-            yield Text(report_json, style="bright_black")
+            line = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
+            yield Text(line, style="bright_black")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

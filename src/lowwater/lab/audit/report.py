@@ -1,4 +1,4 @@
-"""All that an audit found, added up: in all, by session, by model and by day."""
+"""The report of an audit: totals over all sessions, and by session, model and day."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.wording import counted
-from lowwater.lab.audit.files import AuditedFile, UnreadFile, joined
+from lowwater.lab.audit.files import AuditedFile, UnreadFile, merge_pieces
 from lowwater.lab.audit.findings import (
     AuditedSession,
     Cause,
@@ -44,26 +44,26 @@ class ReportLine(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int | None:
-        """What misses cost that need not have been: all but the first call of a session."""
+        """The cost of avoidable misses: all but those of a session's first call."""
         return known_sum(one.cost for cause, one in self.missed.items() if cause != "first")
 
 
 class CompactionTotals(Struct, frozen=True, kw_only=True):
-    """The clients' own compactions together; only those whose prices are known have money."""
+    """Totals of the clients' own compactions; money only for those with known prices."""
 
     compactions: int
     cost: int | None
-    """Summaries, which are estimates, and rewriting."""
+    """Summaries (partly estimated) and rewriting the cache."""
     saved: int | None
     net: int | None
     late: int
-    """Those before which rent-or-buy would have acted."""
+    """Compactions before which rent-or-buy would have acted."""
     calls_late: float | None
-    """How many calls before, in the median of those."""
+    """The median number of calls by which they were late."""
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """What the sessions that could be estimated cost, and about what they would have under other schedules."""
+    """The cost of all sessions with an estimate, and their estimated cost under other schedules."""
 
     sessions: int
     recorded: int
@@ -71,11 +71,11 @@ class Possible(Struct, frozen=True, kw_only=True):
     rent_or_buy: int
     actions: int
     modelled: int
-    """What the model says they cost as recorded: how far it can be believed."""
+    """The modelled cost of the recorded schedules, to compare with `recorded`."""
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
-    """How well the cache rules foresee the input bill of a session from sizes and times."""
+    """How well the cache rules predict the input bill of a session from sizes and times."""
 
     sessions: int
     median_error: float
@@ -83,17 +83,17 @@ class Accuracy(Struct, frozen=True, kw_only=True):
 
 
 class AuditReport(Struct, frozen=True, kw_only=True):
-    """What was found in all files."""
+    """The findings of all files."""
 
     files: int
     kept: int
-    """Files that were not read because they were known."""
+    """Files whose findings came from the cache."""
     total: ReportLine
     sessions: tuple[AuditedSession, ...]
     compacted: CompactionTotals
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
-    """How many sessions `possible` leaves out, by the reason."""
+    """The number of sessions that `possible` leaves out, by reason."""
     accuracy: Accuracy | None
     broken: int
     broken_at: tuple[str, ...]
@@ -102,8 +102,8 @@ class AuditReport(Struct, frozen=True, kw_only=True):
 
 
 def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
-    """Return what files gave, without the days before `since`."""
-    every = joined(session for file in files for session in file.sessions)
+    """Return the report on audited files, without the days before `since`."""
+    every = merge_pieces(session for file in files for session in file.sessions)
     sessions = [left for session in every if (left := _since(session, since)) is not None]
     unread = [one for file in files for one in file.unread]
     return AuditReport(
@@ -123,7 +123,7 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
 
 
 def estimate_gaps(report: AuditReport) -> str:
-    """Return a sentence on the sessions for which it is not said what compaction could do; empty if there are none."""
+    """Return a sentence on the sessions without an estimate; empty if there are none."""
     missing = report.not_estimated
     if not missing:
         return ""
@@ -143,12 +143,12 @@ def report_line(session: AuditedSession) -> ReportLine:
 
 
 def dearest(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
-    """Return the sessions, the dearest first."""
+    """Return the sessions, the most expensive first."""
     return sorted(sessions, key=lambda session: _dear(report_line(session)))
 
 
 def by_model(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
-    """Return a line for each model, the dearest first."""
+    """Return a line for each model, the most expensive first."""
     return sorted(_grouped(sessions, lambda row: row.model), key=_dear)
 
 
@@ -158,7 +158,7 @@ def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
 
 
 def _since(session: AuditedSession, day: str) -> AuditedSession | None:
-    """Return the session without the days before one; what was foreseen and saved is told of whole sessions only."""
+    """Return the session without the days before `day`; predictions and savings exist for whole sessions only."""
     rows = tuple(row for row in session.rows if row.day >= day)
     if len(rows) == len(session.rows):
         return session

@@ -134,7 +134,7 @@ class ReportBuilder:
         sessions = tuple(sorted(self._sessions, key=lambda each: each.place))
         replayed = [each for each in sessions if not each.skipped]
         arms = tuple(dict.fromkeys(bounds.arm for each in replayed for bounds in each.bounds))
-        report_json = [
+        reports = [
             PolicyReport(
                 policy=name,
                 course=_by_arm(replayed, name, "course", arms),
@@ -143,7 +143,7 @@ class ReportBuilder:
             for name in policies
         ]
         return ReplayReport(
-            arms=arms, policies=tuple(report_json), sessions=sessions, shown=self._shown, unread=tuple(unread)
+            arms=arms, policies=tuple(reports), sessions=sessions, shown=self._shown, unread=tuple(unread)
         )
 
 
