@@ -18,7 +18,7 @@ from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import decoded, gathered, usage_in
+from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 
 _SENT = ("request", "request_body", "req", "proxy_server_request", "body", "params", "kwargs")
@@ -266,7 +266,7 @@ class Sessions:
                 if self._remembered > self._at_hand:
                     self._decoded.clear()
                     self._remembered = len(raw)
-                self._decoded[key] = decoded(raw, format, file=self._file, where=where)
+                self._decoded[key] = decode_recorded(raw, format, file=self._file, where=where)
             message = self._decoded[key]
             if message is not None:
                 yield message
@@ -351,7 +351,7 @@ class Sessions:
     def _closed(self, id: str) -> Recording:
         session = self._open.pop(id)
         self._size -= session.size
-        recording = gathered(
+        recording = build_recording(
             self._file,
             id=session.id,
             agent=AGENT,
