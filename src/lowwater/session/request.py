@@ -15,8 +15,11 @@ from lowwater.core.formats.cache_marks import (
     break_item,
     break_message,
     carries_break,
+    carries_chat_mark,
+    carries_item_break,
     carries_mark,
     count_blocks,
+    count_item_blocks,
     mark_chat_message,
     mark_content,
     mark_message,
@@ -26,9 +29,6 @@ from lowwater.core.formats.cache_marks import (
     unmark_content,
     unmark_message,
 )
-from lowwater.core.formats.cache_marks import chat_carries_mark as carries_chat_mark
-from lowwater.core.formats.cache_marks import count_responses_blocks as count_item_blocks
-from lowwater.core.formats.cache_marks import responses_carries_break as carries_item_break
 from lowwater.core.formats.codec import encode_messages, reread
 from lowwater.core.formats.convert import tools_as
 from lowwater.core.ledger import Ledger
