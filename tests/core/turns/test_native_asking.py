@@ -15,20 +15,20 @@ from lowwater.testing.views import Script, size
 
 GOOD = (
     "## Goal\n- Find out why tests/test_flow.py fails with ValueError: no such flow.\n"
-    "## Constraints & Preferences\n- Never touch src/lowwater/src/core/engine.py.\n## Relevant Files\n- src/lowwater/src/flow.py, src/lowwater/src/core/engine.py"
+    "## Constraints & Preferences\n- Never touch src/core/engine.py.\n## Relevant Files\n- src/flow.py, src/core/engine.py"
 )
 USAGE = Usage(cache_read=900, output=60)
 
 
 def need(*, max_tokens: int = 200, redact: bool = True) -> Need:
     script = Script("anthropic").user(
-        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/lowwater/src/core/engine.py."
+        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/core/engine.py."
     )
     for step in range(8):
         script.calls(
             "bash",
-            {"command": f"cat src/lowwater/src/flow.py {step}"},
-            f"line {step} of src/lowwater/src/flow.py " * 30,
+            {"command": f"cat src/flow.py {step}"},
+            f"line {step} of src/flow.py " * 30,
         )
     messages = tuple(script.messages())
     request = SummaryRequest(messages=messages, max_tokens=max_tokens, redact=redact)

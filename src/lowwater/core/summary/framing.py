@@ -1,4 +1,4 @@
-"""Framing a summary as it appears in the view, the index of tool results behind it, and the marker if there is no summary."""
+"""Framing a summary as it appears in the view, the index of tool results after it, and the marker that replaces a missing summary."""
 
 import re
 from collections import Counter

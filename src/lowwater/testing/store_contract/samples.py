@@ -63,7 +63,7 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
         cost=12_345,
         rejected=(
             Rejected(
-                by="small", code="references_missing", missing=1, first_missing=("src/lowwater/src/数.py",)
+                by="small", code="references_missing", missing=1, first_missing=("src/数.py",)
             ),
         ),
         price=20_000,
