@@ -15,10 +15,16 @@ from lowwater.core.formats.cache_marks import (
     break_item,
     break_message,
     carries_break,
+    carries_chat_mark,
+    carries_item_break,
     carries_mark,
     chat_carries_mark,
     count_blocks,
+<<<<<<< HEAD
     count_responses_blocks,
+=======
+    count_item_blocks,
+>>>>>>> w-prose-c
     mark_chat_message,
     mark_content,
     mark_message,

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 
 from lowwater.core.cache.marks import Marks
-from lowwater.core.formats import cache_marks as anthropic
-from lowwater.core.formats import cache_marks as chat
+from lowwater.core.formats.cache_marks import (
+    carries_chat_mark,
+    mark_chat_message,
+    mark_message,
+    unmark_message,
+)
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format
 from lowwater.session.request import PreparedRequest
@@ -43,7 +47,7 @@ def found(value: object) -> list[object]:
 
 
 def test_f_a_string_becomes_a_text_block_with_the_mark() -> None:
-    marked = read(anthropic.mark_message(json({"role": "user", "content": "hi"})))
+    marked = read(mark_message(json({"role": "user", "content": "hi"})))
     assert marked == {
         "role": "user",
         "content": [{"type": "text", "text": "hi", "cache_control": FIVE_MINUTES}],
@@ -52,13 +56,13 @@ def test_f_a_string_becomes_a_text_block_with_the_mark() -> None:
 
 def test_f_a_list_gets_it_on_its_last_block() -> None:
     blocks: list[dict[str, object]] = [{"type": "text", "text": "a"}, {"type": "text", "text": "b", "x": 1}]
-    marked = read(anthropic.mark_message(json({"role": "user", "content": blocks})))
+    marked = read(mark_message(json({"role": "user", "content": blocks})))
     assert marked["content"] == [blocks[0], {**blocks[1], "cache_control": FIVE_MINUTES}]
 
 
 def test_f_a_tool_result_carries_it_on_its_block_for_anthropic() -> None:
     result = {"type": "tool_result", "tool_use_id": "1", "content": ""}
-    marked = read(anthropic.mark_message(json({"role": "user", "content": [result]})))
+    marked = read(mark_message(json({"role": "user", "content": [result]})))
     assert marked["content"] == [{**result, "cache_control": FIVE_MINUTES}]
 
 
@@ -66,16 +70,16 @@ def test_f_a_tool_result_carries_it_on_its_block_for_anthropic() -> None:
 def test_f_thinking_never_carries_it(kind: str) -> None:
     thought = {"type": kind, "thinking": "hm", "signature": "x", "data": "y"}
     text = {"type": "text", "text": "said"}
-    marked = read(anthropic.mark_message(json({"role": "assistant", "content": [text, thought]})))
+    marked = read(mark_message(json({"role": "assistant", "content": [text, thought]})))
     assert marked["content"] == [{**text, "cache_control": FIVE_MINUTES}, thought]
     alone = json({"role": "assistant", "content": [thought]})
-    assert anthropic.mark_message(alone) == alone
+    assert mark_message(alone) == alone
 
 
 @pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}], None], ids=str)
 def test_f_content_without_a_place_for_it_stays_as_it_is_for_anthropic(content: object) -> None:
     raw = json({"role": "assistant", "content": content})
-    assert anthropic.mark_message(raw) == raw
+    assert mark_message(raw) == raw
 
 
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
@@ -95,26 +99,27 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"
 )
 def test_in_chat_a_message_that_ends_with_no_text_carries_no_mark(message: dict[str, Any]) -> None:
     raw = json(message)
-    assert not chat.chat_carries_mark(raw)
-    assert chat.mark_chat_message(raw) == raw
+    assert not carries_chat_mark(raw)
+    assert mark_chat_message(raw) == raw
 
 
 def test_in_chat_a_tool_message_carries_it_on_a_part_and_only_where_the_router_takes_it() -> None:
     raw = json({"role": "tool", "tool_call_id": "1", "content": "out"})
     part = {"type": "text", "text": "out", "cache_control": FIVE_MINUTES}
-    assert read(chat.mark_chat_message(raw)) == {"role": "tool", "tool_call_id": "1", "content": [part]}
-    assert chat.mark_chat_message(raw, on_tools=False) == raw
-    assert not chat.chat_carries_mark(raw, on_tools=False)
+    assert read(mark_chat_message(raw)) == {"role": "tool", "tool_call_id": "1", "content": [part]}
+    assert mark_chat_message(raw, on_tools=False) == raw
+    assert not carries_chat_mark(raw, on_tools=False)
 
 
 def test_f_in_chat_text_becomes_a_block_that_carries_it() -> None:
-    marked = read(chat.mark_chat_message(json({"role": "user", "content": "hi"}), "1h"))
+    marked = read(mark_chat_message(json({"role": "user", "content": "hi"}), "1h"))
     assert marked["content"] == [{"type": "text", "text": "hi", "cache_control": AN_HOUR}]
 
 
 def test_f_an_hour_is_spelled_out_and_five_minutes_are_not() -> None:
-    assert read(anthropic.mark("1h")) == AN_HOUR
-    assert read(anthropic.mark("5m")) == FIVE_MINUTES
+    message = json({"role": "user", "content": "hi"})
+    assert found(read(mark_message(message, "1h"))) == [AN_HOUR]
+    assert found(read(mark_message(message, "5m"))) == [FIVE_MINUTES]
 
 
 def test_marks_are_taken_off_wherever_a_client_put_them() -> None:
@@ -129,8 +134,8 @@ def test_marks_are_taken_off_wherever_a_client_put_them() -> None:
             "cache_control": FIVE_MINUTES,
         }
     )
-    assert found(read(anthropic.unmark_message(raw))) == []
-    assert read(anthropic.unmark_message(raw))["content"][0]["content"] == [{"type": "text", "text": "a"}]
+    assert found(read(unmark_message(raw))) == []
+    assert read(unmark_message(raw))["content"][0]["content"] == [{"type": "text", "text": "a"}]
 
 
 @pytest.mark.parametrize(
@@ -143,21 +148,21 @@ def test_marks_are_taken_off_wherever_a_client_put_them() -> None:
     ids=["in a text", "in arguments", "nowhere"],
 )
 def test_the_bytes_of_a_message_without_marks_are_untouched(raw: bytes) -> None:
-    assert anthropic.unmark_message(raw) == raw
+    assert unmark_message(raw) == raw
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_mark_put_on_and_taken_off_leaves_the_same_content(format: Format) -> None:
-    wire = anthropic if format == "anthropic" else chat
+    mark = mark_message if format == "anthropic" else mark_chat_message
 
     @given(transcripts(format))
     def check(raws: list[bytes]) -> None:
         for raw in raws:
-            bare = wire.unmark_message(raw)
-            marked = wire.mark_message(bare)
+            bare = unmark_message(raw)
+            marked = mark(bare)
             assert len(found_in(bare)) == 0
             assert len(found_in(marked)) <= 1
-            before, after = decode_messages([bare, wire.unmark_message(marked)], format)
+            before, after = decode_messages([bare, unmark_message(marked)], format)
             assert before == after
 
     check()
@@ -181,7 +186,7 @@ def test_f_system_and_3_puts_four_marks_in_all_and_removes_the_clients_own(forma
     for step in range(5):
         script.calls("bash", {"command": str(step)}, "ok")
     plain = script.says("Done.").user("And now?").messages()
-    own = [anthropic.mark_message(message.wire.raw) for message in plain if message.wire]
+    own = [mark_message(message.wire.raw) for message in plain if message.wire]
     request = PreparedRequest(
         messages=tuple(decode_messages(own, format)),
         told=format,

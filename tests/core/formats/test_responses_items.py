@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lowwater.core.formats.cache_marks import (
     break_item,
-    count_responses_blocks,
-    responses_carries_break,
+    carries_item_break,
+    count_item_blocks,
     unbreak_item,
 )
 from lowwater.core.formats.codec import decode_messages, decode_response, encode_messages, messages_in
@@ -224,8 +224,8 @@ def test_whether_the_history_is_at_the_provider(body: bytes, elsewhere: bool) ->
 def test_breakpoints_come_off_as_they_went_on(raws: list[bytes], data: st.DataObject) -> None:
     raw = data.draw(st.sampled_from(raws))
     broken = break_item(raw)
-    assert (broken is not raw) == responses_carries_break(raw)
-    assert count_responses_blocks(raw) >= 1
+    assert (broken is not raw) == carries_item_break(raw)
+    assert count_item_blocks(raw) >= 1
     [before], [after] = decode_messages([raw], FORMAT), decode_messages([broken], FORMAT)
     assert before == after
     assert unbreak_item(raw) is raw
@@ -234,7 +234,7 @@ def test_breakpoints_come_off_as_they_went_on(raws: list[bytes], data: st.DataOb
 
 
 def test_the_models_own_items_carry_no_breakpoint() -> None:
-    assert not any(map(responses_carries_break, ANSWER))
+    assert not any(map(carries_item_break, ANSWER))
     user = b'{"role":"user","content":"hi"}'
     part = {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit"}}
     assert json.loads(break_item(user)) == {"role": "user", "content": [part]}

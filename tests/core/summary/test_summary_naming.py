@@ -3,7 +3,7 @@
 import pytest
 
 from lowwater.core.references import NAME
-from lowwater.core.summary.text import Naming, constraints_in, named_in
+from lowwater.core.summary.text import NameFinder, constraints_in, named_in
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_word_by_word_the_same_names_are_found_as_in_the_whole(text: str) -> Non
 
 
 def test_a_reader_that_met_a_word_before_names_it_again() -> None:
-    naming = Naming()
+    naming = NameFinder()
     first = naming.named_in("look at src/app.py")
     assert first == naming.named_in("look at src/app.py") == [("path", "src/app.py")]
 

@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.summary.activity import plain, said
-from lowwater.core.summary.text import Seen, clip, flat, jaccard, key_words, lines_of, one_line, sentences
+from lowwater.core.summary.activity import plain_text, spoken_text
+from lowwater.core.summary.text import (
+    NearDuplicates,
+    clip,
+    flat,
+    jaccard,
+    key_words,
+    lines_of,
+    one_line,
+    sentences,
+)
 from lowwater.testing.strategies.transcripts import texts
 
 CJK = "语言模型"
@@ -72,11 +81,11 @@ def test_key_words_leave_particles_out():
     ids=["terminal", "reminder", "unclosed", "interrupt", "caveat", "command", "markup", "code", "image"],
 )
 def test_what_nobody_said_is_removed(text, left):
-    assert said(text) == left
+    assert spoken_text(text) == left
 
 
 def test_overwritten_lines_become_lines():
-    assert plain("10%\r20%\r\ndone\n") == "10%\n20%\ndone\n"
+    assert plain_text("10%\r20%\r\ndone\n") == "10%\n20%\ndone\n"
 
 
 @given(
@@ -84,7 +93,7 @@ def test_overwritten_lines_become_lines():
     st.sampled_from([0.5, 0.8, 0.9]),
 )
 def test_near_sets_are_found_exactly_when_they_are_near(sets, near):
-    seen = Seen(near)
+    seen = NearDuplicates(near)
     for at, members in enumerate(sets):
         close = [i for i, other in enumerate(sets[:at]) if jaccard(members, other) >= near]
         assert seen.nearest(members) == (str(close[0]) if close else None)

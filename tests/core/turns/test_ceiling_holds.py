@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -144,7 +145,8 @@ def irreducible(session: Session) -> int:
 def check(sent: Sequence[Sent], limit: int, *, only_forced: bool = False) -> None:
     """The limit holds unless it cannot, and what was sent is changed at most once in five turns unless a turn is very large.
 
-    With `only_forced`, changes that were bought because they pay do not count.
+    With `only_forced`, changes that were bought because they pay do not count, and those that turns larger than all before
+    them made necessary are allowed: room is left for several turns of the growth that was measured.
     """
     for at, request in enumerate(sent):
         assert request.tokens <= limit or request.irreducible > limit, (at, request)
@@ -156,7 +158,12 @@ def check(sent: Sequence[Sent], limit: int, *, only_forced: bool = False) -> Non
             request.irreducible + TURNS_BETWEEN * max(each.added for each in between) > limit
             for request in between
         )
-        assert later - earlier >= TURNS_BETWEEN or large or tight, (earlier, later, between)
+        faster = only_forced and _mean(sent[earlier + 1 : later + 1]) > _mean(sent[: earlier + 1])
+        assert later - earlier >= TURNS_BETWEEN or large or tight or faster, (earlier, later, between)
+
+
+def _mean(sent: Sequence[Sent]) -> float:
+    return fmean([request.added for request in sent])
 
 
 def steadily(calls: int, words: int, turns: int = 30) -> Iterator[tuple[Any, Sequence[Any]]]:

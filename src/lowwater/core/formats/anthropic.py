@@ -1,11 +1,11 @@
-"""Anthropic's Messages format: decoding, encoding, and its rules about thinking and betas."""
+"""Anthropic's Messages format: decoding, encoding, and the API's rules about thinking and beta headers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.convert import crossed
+from lowwater.core.formats.convert import as_portable
 from lowwater.core.messages import (
     AnyPart,
     Document,
@@ -32,149 +32,19 @@ from lowwater.core.strict_json import (
 )
 from lowwater.errors import BadInput, MalformedMessage
 
-DISABLED = b'{"type":"disabled"}'
-_THINKING = frozenset({"thinking", "redacted_thinking"})
-
-
-class _Block(Struct):
-    type: str = ""
-
-
-class _Peek(Struct):
-    role: str
-    content: str | list[_Block]
-
-
-class _Config(Struct):
-    type: str = ""
-
-
-def thinking_for(config: bytes, messages: Sequence[bytes]) -> bytes:
-    """Return the request's `thinking` as it may be sent with these messages.
-
-    A budget (`enabled`) wants the assistant turn that called tools to begin with its thinking. Where a compaction took
-    that away and it could not be kept, the provider would refuse the request: thinking is disabled for each call of this tool loop, until
-    the user says something. Adaptive thinking has no such rule and stays as it is.
-    """
-    if read_json(config, _Config).type != "enabled" or _loop_begins_with_thinking(messages):
-        return config
-    return DISABLED
-
-
-def _loop_begins_with_thinking(messages: Sequence[bytes]) -> bool:
-    """Return whether the answer being worked on begins with thinking, or there is none."""
-    opening: tuple[str, ...] = ()
-    is_loop = asked = False
-    for role, kinds in _turns(messages):
-        is_result = "tool_result" in kinds
-        if role == "user" and not is_result:
-            opening, asked = (), True
-        elif role == "assistant" and asked and not opening:
-            opening = kinds
-        is_loop = role == "user" and is_result
-    return not is_loop or not opening or opening[0] in _THINKING
-
-
-def _turns(messages: Sequence[bytes]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield neighbouring messages of one role as one, by the types of their blocks."""
-    role = ""
-    kinds: tuple[str, ...] = ()
-    for raw in messages:
-        peek = read_json(raw, _Peek)
-        own = ("text",) if isinstance(peek.content, str) else tuple(block.type for block in peek.content)
-        if peek.role == "system":
-            continue
-        if peek.role == role:
-            kinds += own
-            continue
-        if role:
-            yield role, kinds
-        role, kinds = peek.role, own
-    if role:
-        yield role, kinds
-
-
-ON_DEMAND = "compact-2026-09-04"
-"""To ask for a signed compaction block, and to send one back."""
-AT_THRESHOLD = "compact-2026-01-12"
-"""To send a block back that came in an answer."""
-BINDING = "thinking-binding-controls-2026-08-01"
-"""To say what becomes of thinking behind a change."""
-_SPELLED = b'"compaction"'
-
-
-class _BetaBlock(Struct):
-    type: str = ""
-    signature: str | None = None
-
-
-class _RequestPeek(Struct):
-    content: str | list[_BetaBlock] = ""
-
-
-class _Thinking(Struct):
-    type: str = ""
-    block_binding: Any = None
-
-
-class _Body(Struct):
-    messages: list[Raw] = []
-    thinking: Raw = Raw(b"")
-
-
-def betas_for(messages: Sequence[bytes], thinking: bytes = b"") -> tuple[str, ...]:
-    """Return the betas that a request with these messages and this `thinking` needs."""
-    found = {
-        ON_DEMAND if block.signature else AT_THRESHOLD
-        for raw in messages
-        if _SPELLED in raw
-        for block in _blocks(raw)
-        if block.type == "compaction"
-    }
-    if thinking and read_json(thinking, _Thinking).block_binding is not None:
-        found.add(BINDING)
-    return tuple(sorted(found))
-
-
-def betas_of_body(body: bytes, *, compacting: bool = False) -> tuple[str, ...]:
-    """Return the betas that a whole body needs; `compacting` if it asks for a block. A body in another format needs none."""
-    if not compacting and _SPELLED not in body and b'"block_binding"' not in body:
-        return ()
-    try:
-        sent = read_json(body, _Body)
-    except BadInput:
-        return ()
-    found = betas_for([bytes(raw) for raw in sent.messages], bytes(sent.thinking))
-    return tuple(sorted({*found, ON_DEMAND})) if compacting else found
-
-
-def dropping(thinking: bytes) -> bytes:
-    """Return a request's `thinking` such that the provider drops what no longer fits; only adaptive thinking can ask that.
-
-    What the client itself says about it is left as it is.
-    """
-    if not thinking:
-        return thinking
-    asked = read_json(thinking, _Thinking)
-    if asked.type != "adaptive" or asked.block_binding is not None:
-        return thinking
-    return write_object(
-        read_fields(thinking) | {"block_binding": b'{"prefix_mismatch_behavior":"drop_block"}'}
-    )
-
-
-def _blocks(raw: bytes) -> list[_BetaBlock]:
-    try:
-        content = read_json(raw, _RequestPeek).content
-    except BadInput:
-        return []
-    return content if isinstance(content, list) else []
-
-
+_ON_DEMAND_BETA = "compact-2026-09-04"
+"""Beta for requesting a signed compaction block and for sending one back."""
+_THRESHOLD_BETA = "compact-2026-01-12"
+"""Beta for sending back an unsigned compaction block, which the API put into an answer by itself."""
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""Beta for `thinking.block_binding`: what the API does with thinking that follows an edited message."""
+_DISABLED = b'{"type":"disabled"}'
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
+_COMPACTION = b'"compaction"'
 
 
-class _MessagePeek(Struct):
+class _RawMessage(Struct):
     role: str
     content: str | list[Raw]
 
@@ -225,8 +95,32 @@ class _Document(Struct):
     title: str | None = None
 
 
+class _TypedMessage(Struct):
+    role: str
+    content: str | list[_Typed]
+
+
+class _CompactionBlock(Struct):
+    type: str = ""
+    signature: str | None = None
+
+
+class _BlockMessage(Struct):
+    content: str | list[_CompactionBlock] = ""
+
+
+class _ThinkingConfig(Struct):
+    type: str = ""
+    block_binding: Any = None
+
+
+class _Body(Struct):
+    messages: list[Raw] = []
+    thinking: Raw = Raw(b"")
+
+
 def decode_message(raw: bytes, index: int) -> Message:
-    """Return the message in `raw`, the `index`-th of its list, or raise MalformedMessage."""
+    """Return the message in `raw`, or raise MalformedMessage; `index` is its place in the client's list."""
     try:
         return _decode(raw)
     except BadInput as error:
@@ -234,7 +128,7 @@ def decode_message(raw: bytes, index: int) -> Message:
 
 
 def _decode(raw: bytes) -> Message:
-    peek = read_json(raw, _MessagePeek)
+    peek = read_json(raw, _RawMessage)
     role = _ROLES.get(peek.role)
     if role is None:
         raise BadInput(f"unknown role {peek.role[:40]!r}: expected user or assistant")
@@ -313,7 +207,7 @@ def _content_part(kind: str, raw: bytes) -> ResultPart:
 
 
 def _source(raw: Raw) -> _Source | None:
-    """Return where the data of an image or document is, or None for a way this version does not know."""
+    """Return the source of an image or document, or None for a source type that is not known."""
     known = read_json(bytes(raw), _Typed).type in get_args(Source)
     return read_json(bytes(raw), _Source) if known else None
 
@@ -327,31 +221,31 @@ def _extra(raw: bytes, known: type[Struct]) -> bytes:
 
 
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
-    """Return each message as bytes: those that came in this format and were not edited exactly as they came.
+    """Return the messages as bytes; those that arrived in this format and were not edited leave exactly as they arrived.
 
-    Messages of another format are joined where Anthropic wants one: all results of a group stand in one user message.
-    A foreign system or developer message becomes a system message in the list: what is sent has it in `system` instead, where
-    the caller puts it (`PreparedRequest.as_anthropic`).
+    Consecutive messages of another format with the same role are merged, because Anthropic requires all results of a
+    group of calls in one user message. A system or developer message of another format becomes a system message in the
+    list; the caller moves it to the request's `system` (`PreparedRequest.as_anthropic`).
     """
     encoded: list[bytes] = []
-    waiting: list[AnyPart] = []
+    pending: list[AnyPart] = []
     role = ""
     for message in messages:
         wire = message.wire
         if wire is not None and wire.format == "anthropic":
-            encoded.extend(_joined(role, waiting))
-            waiting = []
+            encoded.extend(_merged(role, pending))
+            pending = []
             encoded.append(wire.raw if wire.exact else _edited(message, read_fields(wire.raw)))
             continue
-        parts = [crossed(part) for part in message.parts if _has_form(part)]
+        parts = [as_portable(part) for part in message.parts if _is_encodable(part)]
         if not parts:
             continue
-        if waiting and role != _role(message):
-            encoded.extend(_joined(role, waiting))
-            waiting = []
+        if pending and role != _role(message):
+            encoded.extend(_merged(role, pending))
+            pending = []
         role = _role(message)
-        waiting.extend(parts)
-    encoded.extend(_joined(role, waiting))
+        pending.extend(parts)
+    encoded.extend(_merged(role, pending))
     return encoded
 
 
@@ -361,12 +255,12 @@ def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
     if was_text and len(parts) == 1 and isinstance(parts[0], Text):
         fields["content"] = write_json(parts[0].text)
     else:
-        fields["content"] = write_array([encode_part(part) for part in parts])
+        fields["content"] = write_array([_encode_part(part) for part in parts])
     return write_object(fields)
 
 
-def _joined(role: str, parts: Sequence[AnyPart]) -> list[bytes]:
-    """Return foreign parts of one role as one message, results before everything else; nothing for none."""
+def _merged(role: str, parts: Sequence[AnyPart]) -> list[bytes]:
+    """Return the parts as one message, or nothing for no parts. Anthropic requires tool results to come first."""
     match parts:
         case []:
             return []
@@ -374,7 +268,7 @@ def _joined(role: str, parts: Sequence[AnyPart]) -> list[bytes]:
             content = write_json(text)
         case _:
             ordered = sorted(parts, key=lambda part: not isinstance(part, ToolResult))
-            content = write_array([encode_part(part) for part in ordered])
+            content = write_array([_encode_part(part) for part in ordered])
     return [write_object({"role": write_json(role), "content": content})]
 
 
@@ -384,8 +278,8 @@ def _role(message: Message) -> str:
     return "assistant" if message.role == "assistant" else "user"
 
 
-def _has_form(part: AnyPart) -> bool:
-    """Thinking without a signature and empty text cannot be said here."""
+def _is_encodable(part: AnyPart) -> bool:
+    """Return whether Anthropic accepts the part: it refuses unsigned thinking and empty text blocks."""
     match part:
         case Thinking():
             return bool(part.signature)
@@ -395,7 +289,7 @@ def _has_form(part: AnyPart) -> bool:
             return True
 
 
-def encode_part(part: AnyPart) -> bytes:
+def _encode_part(part: AnyPart) -> bytes:
     """Return one content block."""
     fields: dict[str, bytes]
     match part:
@@ -437,7 +331,7 @@ def _result(result: ToolResult) -> dict[str, bytes]:
         case (Text(text=text, extra=b""),):
             fields["content"] = write_json(text)
         case _:
-            fields["content"] = write_array([encode_part(part) for part in result.parts])
+            fields["content"] = write_array([_encode_part(part) for part in result.parts])
     if result.is_error:
         fields["is_error"] = b"true"
     return fields
@@ -454,9 +348,103 @@ def _encode_source(part: Image | Document) -> dict[str, str]:
 
 
 def _input(arguments: str) -> bytes:
-    """Anthropic wants an object; arguments that are none (a custom tool's text) are wrapped."""
+    """Return arguments as the object that Anthropic requires; a custom tool's plain text is wrapped in one."""
     try:
         read_fields(arguments.encode())
     except BadInput:
         return write_json({"input": arguments}) if arguments.strip() else b"{}"
     return arguments.encode()
+
+
+def thinking_for(config: bytes, messages: Sequence[bytes]) -> bytes:
+    """Return the request's `thinking` as it may be sent with these messages.
+
+    With a thinking budget (`enabled`) the API requires the assistant turn that called tools to begin with thinking. Where
+    a compaction removed that thinking, the request would be refused; thinking is then disabled for the rest of the tool
+    loop, until the user's next message. Adaptive thinking has no such rule and stays as it is.
+    """
+    if read_json(config, _Typed).type != "enabled" or _loop_begins_with_thinking(messages):
+        return config
+    return _DISABLED
+
+
+def _loop_begins_with_thinking(messages: Sequence[bytes]) -> bool:
+    """Return whether the tool loop under way began with thinking; True if no loop is under way."""
+    opening: tuple[str, ...] = ()
+    in_loop = has_ask = False
+    for role, kinds in _turns(messages):
+        is_result = "tool_result" in kinds
+        if role == "user" and not is_result:
+            opening, has_ask = (), True
+        elif role == "assistant" and has_ask and not opening:
+            opening = kinds
+        in_loop = role == "user" and is_result
+    return not in_loop or not opening or opening[0] in _THINKING_BLOCKS
+
+
+def _turns(messages: Sequence[bytes]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield role and block types of each turn; consecutive messages of one role are one turn."""
+    role = ""
+    kinds: tuple[str, ...] = ()
+    for raw in messages:
+        peek = read_json(raw, _TypedMessage)
+        own = ("text",) if isinstance(peek.content, str) else tuple(block.type for block in peek.content)
+        if peek.role == "system":
+            continue
+        if peek.role == role:
+            kinds += own
+            continue
+        if role:
+            yield role, kinds
+        role, kinds = peek.role, own
+    if role:
+        yield role, kinds
+
+
+def dropping(thinking: bytes) -> bytes:
+    """Return the request's `thinking`, asking the API to drop thinking blocks that no longer match their prefix.
+
+    Only adaptive thinking has this option. A choice that the client made itself is left as it is.
+    """
+    if not thinking:
+        return thinking
+    config = read_json(thinking, _ThinkingConfig)
+    if config.type != "adaptive" or config.block_binding is not None:
+        return thinking
+    return write_object(
+        read_fields(thinking) | {"block_binding": b'{"prefix_mismatch_behavior":"drop_block"}'}
+    )
+
+
+def betas_for(messages: Sequence[bytes], thinking: bytes = b"") -> tuple[str, ...]:
+    """Return the betas that a request with these messages and this `thinking` needs."""
+    found = {
+        _ON_DEMAND_BETA if block.signature else _THRESHOLD_BETA
+        for raw in messages
+        if _COMPACTION in raw
+        for block in _blocks(raw)
+        if block.type == "compaction"
+    }
+    if thinking and read_json(thinking, _ThinkingConfig).block_binding is not None:
+        found.add(_BINDING_BETA)
+    return tuple(sorted(found))
+
+
+def betas_of_body(body: bytes, *, compacting: bool = False) -> tuple[str, ...]:
+    """Return the betas that a request body needs; `compacting` if it asks for a compaction block. Other formats need none."""
+    if not compacting and _COMPACTION not in body and b'"block_binding"' not in body:
+        return ()
+    try:
+        sent = read_json(body, _Body)
+    except BadInput:
+        return ()
+    found = betas_for([bytes(raw) for raw in sent.messages], bytes(sent.thinking))
+    return tuple(sorted({*found, _ON_DEMAND_BETA})) if compacting else found
+
+
+def _blocks(raw: bytes) -> list[_CompactionBlock]:
+    try:
+        content = read_json(raw, _BlockMessage).content
+    except BadInput:
+        return []
+    return content if isinstance(content, list) else []

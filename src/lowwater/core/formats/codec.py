@@ -1,4 +1,4 @@
-"""Reading and writing messages, requests and whole answers in every format."""
+"""Decoding and encoding messages, requests and complete answers, whatever their format."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,46 +8,40 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from lowwater.core.api_calls import Request, Response, Usage
-from lowwater.core.formats.anthropic import decode_message as decode_anthropic
-from lowwater.core.formats.anthropic import encode_messages as encode_anthropic
-from lowwater.core.formats.detect import detect, formats_of
-from lowwater.core.formats.openai_chat import decode_message as decode_chat
-from lowwater.core.formats.openai_chat import encode_messages as encode_chat
-from lowwater.core.formats.openai_responses import decode_message as decode_items
-from lowwater.core.formats.openai_responses import decode_message as decode_responses
-from lowwater.core.formats.openai_responses import encode_messages as encode_responses
-from lowwater.core.formats.openai_responses import items_in, joined
-from lowwater.core.formats.refusals import anthropic_reason, openai_reason
-from lowwater.core.formats.usage import Report
-from lowwater.core.formats.usage import decode_anthropic_report as anthropic_report
-from lowwater.core.formats.usage import decode_openai_report as chat_report
-from lowwater.core.formats.usage import decode_openai_report as responses_report
+from lowwater.core.formats import anthropic, openai_chat, openai_responses
+from lowwater.core.formats.detect import detect, possible_formats
+from lowwater.core.formats.openai_responses import group_items, items_in
+from lowwater.core.formats.refusals import anthropic_miss_reason, openai_miss_reason
+from lowwater.core.formats.usage import Report, decode_anthropic_report, decode_openai_report
 from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_json, write_object
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat
 
 _DECODERS: MappingProxyType[Format, Callable[[bytes, int], Message]] = MappingProxyType(
-    {"openai_chat": decode_chat, "anthropic": decode_anthropic, "openai_responses": decode_responses}
+    {
+        "openai_chat": openai_chat.decode_message,
+        "anthropic": anthropic.decode_message,
+        "openai_responses": openai_responses.decode_message,
+    }
 )
 _ENCODERS: MappingProxyType[Format, Callable[[Sequence[Message]], list[bytes]]] = MappingProxyType(
-    {"openai_chat": encode_chat, "anthropic": encode_anthropic, "openai_responses": encode_responses}
+    {
+        "openai_chat": openai_chat.encode_messages,
+        "anthropic": anthropic.encode_messages,
+        "openai_responses": openai_responses.encode_messages,
+    }
 )
-
-
-class _Limits(Struct):
-    model: str | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    max_output_tokens: int | None = None
+_NULL = Raw(b"null")
+_QUOTED_BYTES = 200
 
 
 def split_array(data: bytes) -> list[bytes]:
-    """Return the items of a JSON array, each as the bytes it was written in."""
+    """Return the items of a JSON array as the bytes they were written in."""
     return [bytes(item) for item in read_json(data, list[Raw])]
 
 
 def split_messages(data: bytes) -> list[bytes]:
-    """Return the messages or items that a client listed, or raise MalformedMessage for one that is a list itself."""
+    """Return the messages or items of a JSON array; raise MalformedMessage for one that is an array itself."""
     raws = split_array(data)
     for index, raw in enumerate(raws):
         if raw.lstrip()[:1] == b"[":
@@ -56,7 +50,7 @@ def split_messages(data: bytes) -> list[bytes]:
 
 
 def raw_messages(messages: Sequence[object]) -> list[bytes]:
-    """Return messages a Python caller holds (dicts, SDK objects, or bytes already) as bytes."""
+    """Return a Python caller's messages (dicts, SDK objects or bytes) as JSON bytes."""
     raws = []
     for index, message in enumerate(messages):
         if not isinstance(message, bytes) and _holds_bytes(message):
@@ -69,28 +63,28 @@ def raw_messages(messages: Sequence[object]) -> list[bytes]:
 
 
 def _holds_bytes(value: object) -> bool:
-    """Return whether bytes stand anywhere in `value`; JSON would silently hold them as base64."""
-    left = [value]
-    while left:
-        inner = left.pop()
+    """Return whether there are bytes anywhere in `value`, which msgspec would silently write as base64."""
+    pending = [value]
+    while pending:
+        inner = pending.pop()
         if isinstance(inner, dict):
-            left += [each for each in inner.values() if not isinstance(each, str)]
+            pending += [each for each in inner.values() if not isinstance(each, str)]
         elif isinstance(inner, list | tuple):
-            left += [each for each in inner if not isinstance(each, str)]
+            pending += [each for each in inner if not isinstance(each, str)]
         elif isinstance(inner, bytes | bytearray | memoryview):
             return True
     return False
 
 
 def messages_in(raws: Sequence[bytes], format: Format) -> list[bytes]:
-    """Return one piece of JSON for each message: in the Responses format, the items of an answer are one together."""
-    return joined(raws) if format == "openai_responses" else list(raws)
+    """Return one piece of JSON for each message; in the Responses format the items of one answer are one message."""
+    return group_items(raws) if format == "openai_responses" else list(raws)
 
 
 def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list[Message]:
-    """Return the messages in `raws`; without a format it is told from what they say.
+    """Return the messages in `raws`, as many as `messages_in` returns; without a format, it is detected.
 
-    There are as many as `messages_in` returns. What is malformed is named by its place in `raws`.
+    MalformedMessage names the index in `raws`.
     """
     format = format or detect(raws)
     decode = _DECODERS[format]
@@ -98,24 +92,24 @@ def decode_messages(raws: Sequence[bytes], format: Format | None = None) -> list
         return [decode(raw, index) for index, raw in enumerate(raws)]
     messages: list[Message] = []
     index = 0
-    for raw in joined(raws):
+    for raw in group_items(raws):
         messages.append(decode(raw, index))
         index += len(items_in(raw))
     return messages
 
 
 def encode_messages(messages: Sequence[Message], format: Format) -> list[bytes]:
-    """Return `messages` as bytes; those that came in `format` and were not edited leave exactly as they came.
+    """Return `messages` as bytes; those that arrived in `format` and were not edited leave exactly as they arrived.
 
-    In the Responses format these are items, of which an answer may have several.
+    In the Responses format the result is a list of items, of which one answer may have several.
     """
     return _ENCODERS[format](messages)
 
 
 def reread(messages: Sequence[Message], *, assumed: Format | None, format: Format) -> list[Message]:
-    """Return messages that were read in `assumed` before any told its format as read in `format`.
+    """Decode messages again in `format` that were decoded in `assumed` before the format was known.
 
-    As far as they read the same there, they may leave in the bytes they came in.
+    Messages that look the same in both formats can then leave as they arrived; the others are returned as they are.
     """
     if assumed is None or assumed == format:
         return list(messages)
@@ -124,12 +118,19 @@ def reread(messages: Sequence[Message], *, assumed: Format | None, format: Forma
 
 def _reread(message: Message, assumed: Format, format: Format) -> Message:
     wire = message.wire
-    if wire is None or not wire.exact or wire.format != assumed or format not in formats_of(wire.raw):
+    if wire is None or not wire.exact or wire.format != assumed or format not in possible_formats(wire.raw):
         return message
     try:
         return _DECODERS[format](wire.raw, 0)
     except BadInput:
-        return message  # what only looked the same is told in this format's own words
+        return message  # it only looked the same, and will be converted when it is encoded
+
+
+class _RequestFields(Struct):
+    model: str | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
 
 
 def decode_request(body: bytes, format: Format | None = None) -> Request:
@@ -137,34 +138,34 @@ def decode_request(body: bytes, format: Format | None = None) -> Request:
     fields = read_fields(body)
     if format == "openai_responses" or ("input" in fields and "messages" not in fields):
         format = "openai_responses"
-    listed = _listed(fields, format)
-    limits = read_json(body, _Limits)
-    found = format or detect(listed, _with_tool_shape(fields))
+    raws = _conversation(fields, format)
+    asked = read_json(body, _RequestFields)
+    found = format or detect(raws, _evidence(fields))
     return Request(
         format=found,
         body=body,
-        messages=tuple(decode_messages(listed, found)),
-        system=_given(fields, system_field(found)),
+        messages=tuple(decode_messages(raws, found)),
+        system=_field(fields, system_field(found)),
         tools=fields.get("tools", b""),
-        model=limits.model or "",
-        max_tokens=limits.max_completion_tokens or limits.max_tokens or limits.max_output_tokens,
+        model=asked.model or "",
+        max_tokens=asked.max_completion_tokens or asked.max_tokens or asked.max_output_tokens,
     )
 
 
 def encode_request(request: Request) -> bytes:
-    """Return the body to send: the bytes it came in where nothing changed, else those fields that did."""
+    """Return the body to send: the original bytes if nothing changed, else with the changed fields replaced."""
     fields = read_fields(request.body)
     messages = encode_messages(request.messages, request.format)
     system = system_field(request.format)
     preamble = ((system, request.system), ("tools", request.tools))
-    if _listed(fields, request.format) != messages:
+    if _conversation(fields, request.format) != messages:
         fields[list_field(request.format)] = write_array(messages)
-    elif all(_given(fields, name) == value for name, value in preamble):
+    elif all(_field(fields, name) == value for name, value in preamble):
         return request.body
     for name, value in preamble:
         if value:
             fields[name] = value
-        elif _given(fields, name):
+        elif _field(fields, name):
             del fields[name]
     return write_object(fields)
 
@@ -175,12 +176,12 @@ def list_field(format: Format) -> str:
 
 
 def system_field(format: Format) -> str:
-    """Return the name of the field that holds a system prompt apart from the conversation."""
+    """Return the name of the field that holds the system prompt outside the conversation."""
     return "instructions" if format == "openai_responses" else "system"
 
 
-def _listed(fields: dict[str, bytes], format: Format | None) -> list[bytes]:
-    """Return the pieces of the conversation; a Responses request may have one text instead, which the user says."""
+def _conversation(fields: dict[str, bytes], format: Format | None) -> list[bytes]:
+    """Return the raw messages of a request; the `input` of a Responses request may be a string, the user's message."""
     name = list_field(format or "openai_chat")
     if name not in fields:
         raise UnknownFormat(
@@ -191,21 +192,17 @@ def _listed(fields: dict[str, bytes], format: Format | None) -> list[bytes]:
     return split_messages(fields[name])
 
 
-def _given(fields: dict[str, bytes], name: str) -> bytes:
+def _field(fields: dict[str, bytes], name: str) -> bytes:
     value = fields.get(name, b"")
     return b"" if name == "instructions" and value == b"null" else value
 
 
-def _with_tool_shape(fields: dict[str, bytes]) -> set[str]:
-    """Return the field names, and one more that tells the format when the tools do."""
+def _evidence(fields: dict[str, bytes]) -> set[str]:
+    """Return the field names, with Anthropic's added if the tools are in its format."""
     names = set(fields)
     if b'"input_schema"' in fields.get("tools", b""):
         names |= {"anthropic_version", "system"}
     return names
-
-
-_NULL = Raw(b"null")
-_MOST_QUOTED = 200
 
 
 class _Choice(Struct):
@@ -221,7 +218,7 @@ class _Completion(Struct):
     prompt_cache_diagnostics: Raw = _NULL
 
 
-class _Answer(Struct):
+class _AnthropicAnswer(Struct):
     content: Raw
     usage: Raw = _NULL
     model: str | None = None
@@ -237,7 +234,7 @@ class _Incomplete(Struct):
     reason: str | None = None
 
 
-class _Output(Struct):
+class _OpenAIResponse(Struct):
     output: list[Raw]
     usage: Raw = _NULL
     model: str | None = None
@@ -252,81 +249,81 @@ def decode_response(raw: bytes) -> Response:
     """Return the answer in `raw`: a chat completion, an Anthropic message or a response; or raise a BadInput."""
     fields = read_fields(raw)
     if "choices" in fields:
-        return _completion(raw)
+        return _decode_completion(raw)
     if "content" in fields:
-        return _answer(raw)
+        return _decode_anthropic_answer(raw)
     if "output" in fields:
-        return _output(raw)
+        return _decode_openai_response(raw)
     raise UnknownFormat(
         "not a model's answer: expected a chat completion, an Anthropic message or a response"
     )
 
 
-def _completion(raw: bytes) -> Response:
+def _decode_completion(raw: bytes) -> Response:
     completion = read_json(raw, _Completion)
     if not completion.choices:
         raise BadInput("the chat completion has no choices: there is nothing to record")
     choice = completion.choices[0]
     usage = bytes(completion.usage)
     return _response(
-        decode_chat(bytes(choice.message), 0),
-        _reported(usage, partial(chat_report, tier=completion.service_tier)),
+        openai_chat.decode_message(bytes(choice.message), 0),
+        _read_report(usage, partial(decode_openai_report, tier=completion.service_tier)),
         model=completion.model,
         stop=choice.finish_reason,
-        miss_reason=openai_reason(bytes(completion.prompt_cache_diagnostics)),
+        miss_reason=openai_miss_reason(bytes(completion.prompt_cache_diagnostics)),
     )
 
 
-def _answer(raw: bytes) -> Response:
-    answer = read_json(raw, _Answer)
-    # What goes back to the provider is role and content; the rest of an answer is not part of a message.
-    kept = write_object({"role": b'"assistant"', "content": bytes(answer.content)})
+def _decode_anthropic_answer(raw: bytes) -> Response:
+    answer = read_json(raw, _AnthropicAnswer)
+    # The API accepts only role and content of an answer that is sent back.
+    message = write_object({"role": b'"assistant"', "content": bytes(answer.content)})
     usage = bytes(answer.usage)
     return _response(
-        decode_anthropic(kept, 0),
-        _reported(usage, anthropic_report),
+        anthropic.decode_message(message, 0),
+        _read_report(usage, decode_anthropic_report),
         model=answer.model,
         stop=answer.stop_reason,
-        miss_reason=anthropic_reason(bytes(answer.diagnostics)),
+        miss_reason=anthropic_miss_reason(bytes(answer.diagnostics)),
     )
 
 
-def _output(raw: bytes) -> Response:
-    answer = read_json(raw, _Output)
+def _decode_openai_response(raw: bytes) -> Response:
+    answer = read_json(raw, _OpenAIResponse)
     if answer.status in {"failed", "cancelled"}:
-        said = answer.error.message if answer.error else None
+        reason = answer.error.message if answer.error else None
         raise BadInput(
-            f"the response {answer.status}, there is nothing to record: {said or 'no reason given'}"
+            f"the response {answer.status}, there is nothing to record: {reason or 'no reason given'}"
         )
     items = [bytes(item) for item in answer.output]
     usage = bytes(answer.usage)
     stopped = answer.incomplete_details.reason if answer.incomplete_details else None
     return _response(
-        decode_items(write_array(items), 0),
-        _reported(usage, partial(responses_report, tier=answer.service_tier)),
+        openai_responses.decode_message(write_array(items), 0),
+        _read_report(usage, partial(decode_openai_report, tier=answer.service_tier)),
         model=answer.model,
         stop=stopped or answer.status,
-        miss_reason=openai_reason(bytes(answer.prompt_cache_diagnostics)),
+        miss_reason=openai_miss_reason(bytes(answer.prompt_cache_diagnostics)),
     )
 
 
-def _reported(usage: bytes, read: Callable[[bytes], Report]) -> Report | str | None:
-    """Return what the usage says, None if it says nothing, or what is wrong with it: an answer is never lost for its numbers."""
+def _read_report(usage: bytes, read: Callable[[bytes], Report]) -> Report | str | None:
+    """Return the usage report, None if there is none, or what is wrong with it: bad numbers must not lose an answer."""
     if usage == b"null":
         return None
     try:
         return read(usage)
     except BadInput as error:
-        return f"{error} ({usage[:_MOST_QUOTED].decode(errors='replace')})"
+        return f"{error} ({usage[:_QUOTED_BYTES].decode(errors='replace')})"
 
 
 def _response(
-    message: Message, told: Report | str | None, *, model: str | None, stop: str | None, miss_reason: str
+    message: Message, reported: Report | str | None, *, model: str | None, stop: str | None, miss_reason: str
 ) -> Response:
-    """Return an answer; without a report nothing is known of what it cost."""
-    report = told if isinstance(told, Report) else None
+    """Return the answer; `reported` is its usage, None if there was none, or why it could not be read."""
+    report = reported if isinstance(reported, Report) else None
     return Response(
-        doubt=told if isinstance(told, str) else "",
+        doubt=reported if isinstance(reported, str) else "",
         message=message,
         usage=report.usage if report else None,
         others=report.others if report else (),
@@ -340,7 +337,7 @@ def _response(
 
 
 def as_message(content: object, usage: Usage, model: str = "") -> dict[str, Any]:
-    """Return an answer as Anthropic's API gives it: content blocks, and what the call is billed."""
+    """Return an answer in the form of Anthropic's API, from content blocks and usage."""
     return {
         "type": "message",
         "role": "assistant",
@@ -357,7 +354,7 @@ def as_message(content: object, usage: Usage, model: str = "") -> dict[str, Any]
 
 
 def as_completion(message: object, usage: Usage, model: str = "") -> dict[str, Any]:
-    """Return an answer as a chat API gives it that reports its cache writes."""
+    """Return an answer in the form of a chat API that reports cache writes."""
     return {
         "object": "chat.completion",
         "model": model,

@@ -1,4 +1,4 @@
-"""What parts and tool definitions become when they cross from one provider's format into another's."""
+"""Converting message parts and tool definitions from one provider's format to another's."""
 
 import re
 from collections.abc import Callable
@@ -11,43 +11,9 @@ from lowwater.core.messages import AnyPart, Format, Opaque, ResultPart, Text, To
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_object
 from lowwater.errors import BadInput
 
-
-class _Refusal(Struct):
-    refusal: str = ""
-
-
-def _refused(part: Opaque) -> str:
-    """Return the words of a refusal; nothing if it does not say any."""
-    try:
-        return read_json(part.body.encode(), _Refusal).refusal
-    except BadInput:
-        return ""
-
-
-def _compacted(part: Opaque) -> str:
-    """Return what a provider's own compaction block says: another provider cannot read it, but its words can be."""
-    block = read_block(part)
-    return "" if block is None else block.content or ""
-
-
-def crossed(part: AnyPart) -> AnyPart:
-    """Return the part without what only its own format understands; a block of unknown type becomes a note that says so."""
-    if isinstance(part, ToolResult):
-        inner = tuple(_crossed_inside(each) for each in part.parts)
-        return replace(part, parts=inner, extra=b"")
-    return _crossed_inside(part) if isinstance(part, Opaque | Text) else replace(part, extra=b"")
-
-
-def _crossed_inside(part: ResultPart) -> ResultPart:
-    if not isinstance(part, Opaque):
-        return replace(part, extra=b"")
-    said = _refused(part) if part.block == "refusal" else _compacted(part)
-    return Text(text=said or f"[{part.block}: left out, it has no form in this provider's format]")
-
-
 _FUNCTION = b'"function"'
 _CUSTOM = b'"custom"'
-_HOSTED = frozenset(
+_OPENAI_TYPES = frozenset(
     b'"%b"' % kind
     for kind in (
         b"web_search",
@@ -65,16 +31,49 @@ _HOSTED = frozenset(
         b"namespace",
     )
 )
-"""Types of tools that OpenAI runs or knows itself."""
-_DATED = re.compile(rb'_\d{8}"$')
-"""How the types of tools end that Anthropic runs or knows itself."""
+"""Types of the tools that OpenAI hosts or defines itself."""
+_ANTHROPIC_TYPE = re.compile(rb'_\d{8}"$')
+"""The types of tools that Anthropic hosts or defines itself end in a date, such as `bash_20250124`."""
 _NO_ARGUMENTS = b'{"type":"object","properties":{}}'
 
 
-def tools_as(tools: bytes, format: Format) -> bytes:
-    """Return tools as a request of `format` carries them; those already in its form stay byte for byte.
+class _Refusal(Struct):
+    refusal: str = ""
 
-    Tools that a provider runs itself exist nowhere else and are left out.
+
+def as_portable(part: AnyPart) -> AnyPart:
+    """Return the part without fields that only its own format has; an unknown block becomes a note that it was left out."""
+    if isinstance(part, ToolResult):
+        inner = tuple(_portable_content(each) for each in part.parts)
+        return replace(part, parts=inner, extra=b"")
+    return _portable_content(part) if isinstance(part, Opaque | Text) else replace(part, extra=b"")
+
+
+def _portable_content(part: ResultPart) -> ResultPart:
+    if not isinstance(part, Opaque):
+        return replace(part, extra=b"")
+    text = _refusal_text(part) if part.block == "refusal" else _compaction_text(part)
+    return Text(text=text or f"[{part.block}: left out, it has no form in this provider's format]")
+
+
+def _refusal_text(part: Opaque) -> str:
+    """Return the text of a refusal; empty if it has none."""
+    try:
+        return read_json(part.body.encode(), _Refusal).refusal
+    except BadInput:
+        return ""
+
+
+def _compaction_text(part: Opaque) -> str:
+    """Return the readable text of a provider's compaction block, which no other provider accepts as a block."""
+    block = read_block(part)
+    return "" if block is None else block.content or ""
+
+
+def tools_as(tools: bytes, format: Format) -> bytes:
+    """Return tool definitions in `format`; those already in it stay byte for byte.
+
+    Tools hosted by another provider are left out.
     """
     if not tools:
         return tools
@@ -82,20 +81,20 @@ def tools_as(tools: bytes, format: Format) -> bytes:
         raws = [bytes(tool) for tool in read_json(tools, list[Raw])]
     except BadInput:
         return tools
-    changed = [_CHANGES[format](raw) for raw in raws]
-    return tools if changed == raws else write_array([raw for raw in changed if raw])
+    converted = [_CONVERTERS[format](raw) for raw in raws]
+    return tools if converted == raws else write_array([raw for raw in converted if raw])
 
 
 def _as_chat(raw: bytes) -> bytes:
     fields = read_fields(raw)
     if "function" in fields or "custom" in fields:
         return raw
-    if _is_flat(fields, _CUSTOM):
+    if _is_responses_tool(fields, _CUSTOM):
         custom: dict[str, bytes] = {
             name: fields[name] for name in ("name", "description", "format") if name in fields
         }
         return write_object({"type": _CUSTOM, "custom": write_object(custom)})
-    if "input_schema" not in fields and not _is_flat(fields, _FUNCTION):
+    if "input_schema" not in fields and not _is_responses_tool(fields, _FUNCTION):
         return b""
     names = ("name", "description", "parameters", "strict")
     function: dict[str, bytes] = {name: fields[name] for name in names if name in fields}
@@ -106,8 +105,10 @@ def _as_chat(raw: bytes) -> bytes:
 
 def _as_anthropic(raw: bytes) -> bytes:
     fields = read_fields(raw)
-    if "function" not in fields and not _is_flat(fields, _FUNCTION):
-        is_openai = "custom" in fields or _is_flat(fields, _CUSTOM) or fields.get("type") in _HOSTED
+    if "function" not in fields and not _is_responses_tool(fields, _FUNCTION):
+        is_openai = (
+            "custom" in fields or _is_responses_tool(fields, _CUSTOM) or fields.get("type") in _OPENAI_TYPES
+        )
         return b"" if is_openai else raw
     function = read_fields(fields["function"]) if "function" in fields else fields
     tool: dict[str, bytes] = {name: function[name] for name in ("name", "description") if name in function}
@@ -122,16 +123,16 @@ def _as_responses(raw: bytes) -> bytes:
     if "custom" in fields:
         return write_object({"type": _CUSTOM} | read_fields(fields["custom"]))
     if "input_schema" not in fields:
-        return b"" if _DATED.search(fields.get("type", b"")) else raw
+        return b"" if _ANTHROPIC_TYPE.search(fields.get("type", b"")) else raw
     named = {name: fields[name] for name in ("name", "description") if name in fields}
     return write_object({"type": _FUNCTION} | named | {"parameters": fields["input_schema"]})
 
 
-def _is_flat(fields: dict[str, bytes], kind: bytes) -> bool:
-    """Return whether it is a tool in the form of the Responses format, where name and type stand side by side."""
+def _is_responses_tool(fields: dict[str, bytes], kind: bytes) -> bool:
+    """Return whether it is a tool of this type in the Responses format, which has name and type on one level."""
     return fields.get("type") == kind and "name" in fields and "input_schema" not in fields
 
 
-_CHANGES: MappingProxyType[Format, Callable[[bytes], bytes]] = MappingProxyType(
+_CONVERTERS: MappingProxyType[Format, Callable[[bytes], bytes]] = MappingProxyType(
     {"openai_chat": _as_chat, "anthropic": _as_anthropic, "openai_responses": _as_responses}
 )

@@ -1,10 +1,10 @@
-"""Telling the formats apart by what only some of them say."""
+"""Detecting the format of messages by the roles, fields and block types that only some formats have."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.openai_responses import is_known
+from lowwater.core.formats.openai_responses import is_item_type
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
@@ -38,7 +38,7 @@ _ANTHROPIC: _Formats = frozenset({"anthropic"})
 _CHAT: _Formats = frozenset({"openai_chat"})
 _RESPONSES: _Formats = frozenset({"openai_responses"})
 _OPENAI: _Formats = frozenset({"openai_chat", "openai_responses"})
-_OLDER: _Formats = frozenset({"openai_chat", "anthropic"})
+_NOT_RESPONSES: _Formats = frozenset({"openai_chat", "anthropic"})
 
 
 class _Block(Struct):
@@ -54,26 +54,26 @@ class _Hint(Struct):
 
 
 def detect(messages: Sequence[bytes], fields: Collection[str] = ()) -> Format:
-    """Return the format of raw messages and of the request fields around them.
+    """Return the format of raw messages, with the names of the request's other fields as further evidence.
 
-    The first message that only one format allows decides, then the fields; a conversation of plain text reads the
-    same in all of them and counts as chat.
+    The first message that only one format allows decides, then the fields. A conversation of plain text looks the same
+    in every format and counts as chat.
     """
-    told = told_format(messages)
-    if told is not None:
-        return told
+    found = told_format(messages)
+    if found is not None:
+        return found
     anthropic, chat = len(_ANTHROPIC_FIELDS.intersection(fields)), len(_CHAT_FIELDS.intersection(fields))
     return "anthropic" if anthropic > chat else "openai_chat"
 
 
 def told_format(messages: Iterable[bytes]) -> Format | None:
-    """Return the format that the first messages leave, one by one or together; None if all read the same.
+    """Return the only format that the messages allow; None if they look the same in every format.
 
-    What both of OpenAI's formats allow and Anthropic's does not counts as chat until an item says otherwise.
+    Messages that fit both of OpenAI's formats but not Anthropic's count as chat.
     """
     left = _ANY
     for raw in messages:
-        allowed = formats_of(raw)
+        allowed = possible_formats(raw)
         if len(allowed) == 1:
             return next(iter(allowed))
         left = left & allowed or left
@@ -82,28 +82,28 @@ def told_format(messages: Iterable[bytes]) -> Format | None:
     return None if "anthropic" in left else "openai_chat"
 
 
-def formats_of(raw: bytes) -> frozenset[Format]:
-    """Return the formats in which a message reads the same."""
+def possible_formats(raw: bytes) -> frozenset[Format]:
+    """Return the formats that a message could be in."""
     if raw.lstrip()[:1] == b"[":
         return _RESPONSES  # the items of one answer
     try:
         hint = read_json(raw, _Hint)
     except BadInput:
-        return _ANY  # whatever is wrong with it, decoding it will say so with its index
+        return _ANY  # decoding reports what is wrong, with the message's index
     if hint.role in _CHAT_ROLES or bytes(hint.tool_calls):
         return _CHAT
     kinds = {block.type for block in hint.content} if isinstance(hint.content, list) else set()
     if kinds & _ANTHROPIC_BLOCKS:
         return _ANTHROPIC
-    if kinds & _RESPONSES_BLOCKS or (is_known(hint.type) and not _is_answer(hint, kinds)):
+    if kinds & _RESPONSES_BLOCKS or (is_item_type(hint.type) and not _is_anthropic_answer(hint, kinds)):
         return _RESPONSES
     if kinds & _CHAT_BLOCKS:
         return _CHAT
     if "refusal" in kinds or hint.role in _OPENAI_ROLES:
         return _CHAT if "text" in kinds else _OPENAI
-    return _OLDER if kinds else _ANY
+    return _NOT_RESPONSES if kinds else _ANY
 
 
-def _is_answer(hint: _Hint, kinds: set[str]) -> bool:
-    """Return whether it is an answer of Anthropic's, which says that it is a message, too."""
+def _is_anthropic_answer(hint: _Hint, kinds: set[str]) -> bool:
+    """Return whether it is an answer from Anthropic: those have the type `message`, like items of the Responses format."""
     return hint.type == "message" and (bytes(hint.stop_reason) != b"" or "text" in kinds)

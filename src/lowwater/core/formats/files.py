@@ -1,4 +1,4 @@
-"""Conversations and whole sessions as files."""
+"""Conversations and whole sessions as files, with their secrets removed on request."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeVar, get_args
@@ -29,7 +29,7 @@ from lowwater.core.formats.codec import (
     split_messages,
 )
 from lowwater.core.formats.detect import detect, told_format
-from lowwater.core.formats.openai_responses import is_known
+from lowwater.core.formats.openai_responses import is_item_type
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Format, Message
 from lowwater.core.secrets.redaction import conceal, conceal_json, conceal_message, conceal_parts
@@ -37,14 +37,18 @@ from lowwater.core.stored import About
 from lowwater.core.strict_json import read_fields, read_json, without_line_breaks, write_array, write_json
 from lowwater.errors import BadInput, IllegalEntry, UnknownFormat, UnreadableJson
 
+T = TypeVar("T")
 Shape = Literal["request", "array", "lines"]
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FORM_VERSION = 1
+_SESSION_KEY = "lowwater_session"
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """Messages with what a request says around them; `shape` is how to write them back.
+    """The messages of a file, with the system prompt, tools and model if it has them; `shape` says how to write it back.
 
-    `request`: one API request body, kept in `around`. `array`: a JSON array. `lines`: one message a line, with an
-    optional first line that is no message, kept in `around`.
+    `request`: one API request body, kept in `around`. `array`: a JSON array. `lines`: one message per line, after an
+    optional header line that is kept in `around`.
     """
 
     shape: Shape
@@ -54,9 +58,6 @@ class Conversation(Struct, frozen=True, kw_only=True):
     system: bytes = b""
     tools: bytes = b""
     model: str = ""
-
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class _Header(Struct):
@@ -80,30 +81,6 @@ def decode_conversation(data: bytes, format: Format | None = None) -> Conversati
     if "messages" not in fields and "input" not in fields and _is_message(fields):
         return _from_lines(text, format)
     return _from_request(text, format)
-
-
-def encode_conversation(conversation: Conversation) -> bytes:
-    """Return the conversation in the shape it came in; untouched messages byte for byte."""
-    messages = encode_messages(conversation.messages, conversation.format)
-    match conversation.shape:
-        case "array":
-            return write_array(messages)
-        case "lines":
-            lines = [conversation.around, *messages] if conversation.around else messages
-            return b"".join(without_line_breaks(line) + b"\n" for line in lines)
-        case "request":
-            return encode_request(_request(conversation))
-
-
-def _request(conversation: Conversation) -> Request:
-    return Request(
-        format=conversation.format,
-        body=conversation.around,
-        messages=conversation.messages,
-        system=conversation.system,
-        tools=conversation.tools,
-        model=conversation.model,
-    )
 
 
 def _from_array(text: bytes, format: Format | None) -> Conversation:
@@ -151,9 +128,9 @@ def _from_lines(text: bytes, format: Format | None) -> Conversation:
 
 
 def _is_message(fields: dict[str, bytes]) -> bool:
-    """Return whether an object is a message, or an item of the Responses format."""
+    """Return whether an object is a message or an item of the Responses format."""
     kind = fields.get("type", b"").strip(b'"').decode(errors="replace")
-    return "role" in fields or (is_known(kind) and kind != "message")
+    return "role" in fields or (is_item_type(kind) and kind != "message")
 
 
 def _is_object(line: bytes) -> bool:
@@ -164,28 +141,51 @@ def _is_object(line: bytes) -> bool:
     return True
 
 
-def message_lines(messages: Sequence[Message]) -> list[bytes]:
-    """Return one JSON object a line, without line ends.
+def encode_conversation(conversation: Conversation) -> bytes:
+    """Return the conversation in the shape it was read in; unedited messages stay byte for byte."""
+    messages = encode_messages(conversation.messages, conversation.format)
+    match conversation.shape:
+        case "array":
+            return write_array(messages)
+        case "lines":
+            lines = [conversation.around, *messages] if conversation.around else messages
+            return b"".join(without_line_breaks(line) + b"\n" for line in lines)
+        case "request":
+            return encode_request(_request(conversation))
 
-    Those that came in the format the messages speak last, or read the same there, leave as they came; line breaks
-    between their fields become spaces.
+
+def _request(conversation: Conversation) -> Request:
+    return Request(
+        format=conversation.format,
+        body=conversation.around,
+        messages=conversation.messages,
+        system=conversation.system,
+        tools=conversation.tools,
+        model=conversation.model,
+    )
+
+
+def message_lines(messages: Sequence[Message]) -> list[bytes]:
+    """Return the messages as one JSON object each, without line breaks, in the format that the latest of them have.
+
+    Messages that arrived in that format, or look the same in it, keep their bytes except for line breaks between fields.
     """
-    format = _spoken(messages)
+    format = _last_format(messages)
     read = list(messages)
     for other in get_args(Format):
         read = reread(read, assumed=other, format=format)
     return [_on_one_line(raw) for raw in encode_messages(read, format)]
 
 
-def _spoken(messages: Sequence[Message]) -> Format:
-    """Return the format that was told last, or else the one they were read in."""
+def _last_format(messages: Sequence[Message]) -> Format:
+    """Return the format that the latest messages allow, or else the one that the last was decoded in."""
     wires = [message.wire for message in reversed(messages) if message.wire is not None]
-    told = told_format(wire.raw for wire in wires)
-    return told or (wires[0].format if wires else "openai_chat")
+    found = told_format(wire.raw for wire in wires)
+    return found or (wires[0].format if wires else "openai_chat")
 
 
 def _on_one_line(raw: bytes) -> bytes:
-    # Inside a JSON string there is no bare line break, so this changes nothing but the space between fields.
+    # JSON strings cannot hold bare line breaks, so this changes only the space between fields.
     return raw.strip().replace(b"\n", b" ").replace(b"\r", b" ")
 
 
@@ -193,31 +193,31 @@ class _Block(Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-class _Named(Struct, frozen=True, kw_only=True):
+class _Function(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
 class _Tool(Struct, frozen=True, kw_only=True):
     name: str = ""
     type: str = ""
-    function: _Named = _Named()
+    function: _Function = _Function()
 
 
 def system_text(system: bytes) -> str:
-    """Return the text of a system prompt given as JSON, a string or blocks; of any other shape as it is."""
+    """Return the text of a system prompt in JSON, a string or blocks; any other value is returned as it is written."""
     if not system:
         return ""
     try:
-        said = msgspec.json.decode(system, type=str | list[_Block] | None)
+        prompt = msgspec.json.decode(system, type=str | list[_Block] | None)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return system.decode(errors="replace")
-    if isinstance(said, list):
-        return "\n\n".join(block.text for block in said if block.text)
-    return said or ""
+    if isinstance(prompt, list):
+        return "\n\n".join(block.text for block in prompt if block.text)
+    return prompt or ""
 
 
 def tool_names(tools: bytes) -> tuple[str, ...]:
-    """Return the names of tools given as JSON, in order; of those without one their type; none of any other shape."""
+    """Return the names of tools in JSON, or the type of a tool without a name; none if the JSON is not a list of tools."""
     if not tools:
         return ()
     try:
@@ -227,14 +227,8 @@ def tool_names(tools: bytes) -> tuple[str, ...]:
     return tuple(tool.function.name or tool.name or tool.type for tool in known or ())
 
 
-_FORM = 1
-_MARK = "lowwater_session"
-
-T = TypeVar("T")
-
-
 class WholeSession(Struct, frozen=True, kw_only=True):
-    """Everything that a store keeps of a session."""
+    """Everything that a store holds of a session."""
 
     name: str
     about: About = About()
@@ -244,8 +238,8 @@ class WholeSession(Struct, frozen=True, kw_only=True):
     carried: bytes = b""
 
 
-class _First(Struct, frozen=True, kw_only=True):
-    """The first line: what follows, so that a file that was cut short is known as such."""
+class _SessionHeader(Struct, frozen=True, kw_only=True):
+    """The first line; its counts reveal a file that was cut short."""
 
     lowwater_session: int
     name: str
@@ -256,8 +250,8 @@ class _First(Struct, frozen=True, kw_only=True):
     carried: bytes = b""
 
 
-class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Any other line; it has one of these."""
+class _SessionLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Any other line, with exactly one of these."""
 
     entry: Entry | None = None
     record: TurnRecord | None = None
@@ -265,10 +259,10 @@ class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def session_lines(session: WholeSession) -> Iterator[bytes]:
-    """Yield the lines that a session is written as, without their ends; raise BadInput if its text is no Unicode."""
+    """Yield the lines of a session's file, without line endings; raise BadInput if its text is not valid Unicode."""
     yield write_json(
-        _First(
-            lowwater_session=_FORM,
+        _SessionHeader(
+            lowwater_session=_FORM_VERSION,
             name=session.name,
             about=session.about,
             entries=len(session.entries),
@@ -278,45 +272,45 @@ def session_lines(session: WholeSession) -> Iterator[bytes]:
         )
     )
     for entry in session.entries:
-        yield write_json(_Line(entry=_undigested(entry)))
+        yield write_json(_SessionLine(entry=_without_memos(entry)))
     for record in session.records:
-        yield write_json(_Line(record=record))
+        yield write_json(_SessionLine(record=record))
     for event in session.events:
-        yield write_json(_Line(event=event))
+        yield write_json(_SessionLine(event=event))
 
 
 def is_session_file(data: bytes) -> bool:
-    """Tell whether these bytes are a whole session, by their first line."""
+    """Return whether these bytes are a whole session, judged by their first line."""
     try:
-        return _MARK in read_fields(data.split(b"\n", 1)[0])
+        return _SESSION_KEY in read_fields(data.split(b"\n", 1)[0])
     except BadInput:
         return False
 
 
 def read_session(data: bytes) -> WholeSession:
-    """Return the session in a file, or raise a BadInput that says what is wrong with it."""
+    """Return the session in a file, or raise a BadInput that says what is wrong."""
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
     if not lines:
         raise UnreadableJson("nothing to read: expected a whole session")
-    first = _read(*lines[0], _First)
-    if first.lowwater_session != _FORM:
+    first = _read_line(*lines[0], _SessionHeader)
+    if first.lowwater_session != _FORM_VERSION:
         raise BadInput(
-            f"the session is written in form {first.lowwater_session} and this Lowwater reads form {_FORM}: update it"
+            f"the session is written in form {first.lowwater_session} and this Lowwater reads form {_FORM_VERSION}: update it"
         )
     entries: list[Entry] = []
     records: list[TurnRecord] = []
     events: list[Event] = []
     for number, line in lines[1:]:
-        said = _read(number, line, _Line)
-        if said.entry is not None:
-            entries.append(_undigested(said.entry))
-        elif said.record is not None:
-            records.append(said.record)
-        elif said.event is not None:
-            events.append(said.event)
+        parsed = _read_line(number, line, _SessionLine)
+        if parsed.entry is not None:
+            entries.append(_without_memos(parsed.entry))
+        elif parsed.record is not None:
+            records.append(parsed.record)
+        elif parsed.event is not None:
+            events.append(parsed.event)
         else:
             raise BadInput(f"line {number} has neither an entry, a record nor an event")
-    _check_whole(first, entries, records, events)
+    _check_complete(first, entries, records, events)
     return WholeSession(
         name=first.name,
         about=first.about,
@@ -327,22 +321,22 @@ def read_session(data: bytes) -> WholeSession:
     )
 
 
-def _read(number: int, line: bytes, kind: type[T]) -> T:
+def _read_line(number: int, line: bytes, kind: type[T]) -> T:
     try:
         return read_json(line, kind)
     except BadInput as error:
         raise type(error)(f"line {number}: {error}") from None
 
 
-def _check_whole(
-    first: _First, entries: Sequence[Entry], records: Sequence[TurnRecord], events: Sequence[Event]
+def _check_complete(
+    first: _SessionHeader, entries: Sequence[Entry], records: Sequence[TurnRecord], events: Sequence[Event]
 ) -> None:
-    told = (first.entries, first.records, first.events)
+    announced = (first.entries, first.records, first.events)
     found = (len(entries), len(records), len(events))
-    if told != found:
+    if announced != found:
         raise BadInput(
             "the session is not whole: its first line tells of {} entries, {} records and {} events, there are {}, {} and {}".format(
-                *told, *found
+                *announced, *found
             )
         )
     if entries and not isinstance(entries[0], Opened):
@@ -353,8 +347,8 @@ def _check_whole(
         raise BadInput(f"the session's entries do not fit together: {error}") from None
 
 
-def _undigested(entry: Entry) -> Entry:
-    """Return the entry without digests in its messages: they are not written, and a file's are not believed."""
+def _without_memos(entry: Entry) -> Entry:
+    """Return the entry without its messages' cached digests, which are neither written to a file nor trusted from one."""
     if not isinstance(entry, Appended) or not any(message.memo for message in entry.messages):
         return entry
     return replace(entry, messages=tuple(map(_without_memo, entry.messages)))
@@ -365,19 +359,19 @@ def _without_memo(message: Message) -> Message:
 
 
 class Concealed(Struct, frozen=True, kw_only=True):
-    """A session without secrets, and how many of its entries and events had some."""
+    """A session without secrets, and how many of its entries and events contained any."""
 
     session: WholeSession
     changed: int
 
 
 def conceal_session(session: WholeSession) -> Concealed:
-    """Return the session without secrets anywhere a person or a tool wrote; the same session if it has none.
+    """Return the session with secrets removed from everything a person or a tool wrote; the same session if it has none.
 
-    What is carried beside the ledger is left out as soon as there is a secret, for it may quote messages.
+    If there is any secret, `carried` is emptied too, because it may quote messages.
     """
-    entries = tuple(map(_entry, session.entries))
-    events = tuple(map(_event, session.events))
+    entries = tuple(map(_conceal_entry, session.entries))
+    events = tuple(map(_conceal_event, session.events))
     title = conceal(session.about.title)
     changed = sum(
         new is not old
@@ -391,47 +385,47 @@ def conceal_session(session: WholeSession) -> Concealed:
     )
 
 
-def _entry(entry: Entry) -> Entry:
+def _conceal_entry(entry: Entry) -> Entry:
     match entry:
         case Appended():
             new: Entry = replace(entry, messages=tuple(map(conceal_message, entry.messages)))
         case PreambleChanged():
-            new = replace(entry, system=_json(entry.system), tools=_json(entry.tools))
+            new = replace(entry, system=_conceal_body(entry.system), tools=_conceal_body(entry.tools))
         case Compacted():
-            new = replace(entry, stands=tuple(map(_stand, entry.stands)))
+            new = replace(entry, stands=tuple(map(_conceal_item, entry.stands)))
         case _:
             return entry
-    return entry if _is_same(new, entry) else new
+    return entry if _is_unchanged(new, entry) else new
 
 
-def _is_same(new: Entry, old: Entry) -> bool:
-    # Equal messages and parts may differ in the fields around their content, where a secret may stand too.
+def _is_unchanged(new: Entry, old: Entry) -> bool:
+    # Messages and parts that compare equal may differ in fields outside their content, which can hold a secret too.
     if isinstance(new, Appended) and isinstance(old, Appended):
         return all(a is b for a, b in zip(new.messages, old.messages, strict=True))
     return write_json(new) == write_json(old)
 
 
-def _stand(stand: ViewItem) -> ViewItem:
-    match stand:
+def _conceal_item(item: ViewItem) -> ViewItem:
+    match item:
         case SummarizedSpan():
-            text = conceal(stand.text)
-            # A signed block cannot be changed: where it tells a secret, only its words go on.
-            return replace(stand, text=text, block=stand.block if text == stand.text else b"")
+            text = conceal(item.text)
+            # A signed block cannot be edited: if it contains a secret, only its text is kept.
+            return replace(item, text=text, block=item.block if text == item.text else b"")
         case AlteredMessage():
-            return replace(stand, edits=tuple(map(_edit, stand.edits)))
+            return replace(item, edits=tuple(map(_conceal_edit, item.edits)))
         case _:
-            return stand
+            return item
 
 
-def _edit(edit: Edit) -> Edit:
+def _conceal_edit(edit: Edit) -> Edit:
     if edit.by is None:
         return edit
-    shown = conceal_parts(Message(role="user", parts=(edit.by,)))
-    return replace(edit, by=shown.parts[0])
+    concealed = conceal_parts(Message(role="user", parts=(edit.by,)))
+    return replace(edit, by=concealed.parts[0])
 
 
-def _event(event: Event) -> Event:
-    rejected = tuple(map(_rejected, event.rejected))
+def _conceal_event(event: Event) -> Event:
+    rejected = tuple(map(_conceal_rejected, event.rejected))
     if rejected == event.rejected:
         return event
     match event:
@@ -441,9 +435,9 @@ def _event(event: Event) -> Event:
             return replace(event, rejected=rejected)
 
 
-def _rejected(rejected: Rejected) -> Rejected:
+def _conceal_rejected(rejected: Rejected) -> Rejected:
     return replace(rejected, first_missing=tuple(map(conceal, rejected.first_missing)))
 
 
-def _json(body: bytes) -> bytes:
+def _conceal_body(body: bytes) -> bytes:
     return conceal_json(body.decode()).encode() if body else body

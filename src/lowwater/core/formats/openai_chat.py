@@ -1,11 +1,11 @@
-"""The OpenAI chat-completions format, which most compatible servers speak."""
+"""The OpenAI chat-completions format, which most compatible servers use: decoding and encoding."""
 
 from collections.abc import Sequence
 from typing import get_args
 
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.convert import crossed
+from lowwater.core.formats.convert import as_portable
 from lowwater.core.messages import (
     AnyPart,
     Document,
@@ -32,8 +32,13 @@ from lowwater.core.strict_json import (
 )
 from lowwater.errors import BadInput, MalformedMessage
 
+_REFUSAL = b'{"type":"refusal"}'
+_EMPTY = frozenset({b"null", b'""', b"[]"})
+# DeepSeek and Kimi send `reasoning_content`; OpenRouter sends `reasoning` and `reasoning_details`.
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 
-class _Peek(Struct):
+
+class _Message(Struct):
     role: str
     content: str | list[Raw] | None = None
     name: str | None = None
@@ -91,7 +96,7 @@ class _FilePart(Struct):
 
 
 def decode_message(raw: bytes, index: int) -> Message:
-    """Return the message in `raw`, the `index`-th of its list, or raise MalformedMessage."""
+    """Return the message in `raw`, or raise MalformedMessage; `index` is its place in the client's list."""
     try:
         return _decode(raw)
     except BadInput as error:
@@ -99,7 +104,7 @@ def decode_message(raw: bytes, index: int) -> Message:
 
 
 def _decode(raw: bytes) -> Message:
-    peek = read_json(raw, _Peek)
+    peek = read_json(raw, _Message)
     role = _role(peek.role)
     content = _parts(peek.content)
     wire = Wire(format="openai_chat", raw=raw)
@@ -109,12 +114,12 @@ def _decode(raw: bytes) -> Message:
         result = ToolResult(call_id=peek.tool_call_id, parts=tuple(content), is_error=bool(peek.is_error))
         return Message(role=role, parts=(result,), name=peek.name or "", wire=wire)
     parts: list[AnyPart] = []
-    thought = peek.reasoning_content or peek.reasoning or ""
-    if thought or peek.reasoning_details:
-        parts.append(Thinking(text=thought))
+    reasoning = peek.reasoning_content or peek.reasoning or ""
+    if reasoning or peek.reasoning_details:
+        parts.append(Thinking(text=reasoning))
     parts.extend(content)
     if peek.refusal:
-        parts.append(Text(text=peek.refusal, extra=b'{"type":"refusal"}'))
+        parts.append(Text(text=peek.refusal, extra=_REFUSAL))
     if peek.tool_calls:
         if role != "assistant":
             raise BadInput(f"a {role} message cannot hold tool_calls")
@@ -127,7 +132,7 @@ def _role(role: str) -> Role:
         raise BadInput("role 'function' is no longer accepted: use role 'tool' with a tool_call_id")
     if role not in get_args(Role):
         raise BadInput(f"unknown role {role[:40]!r}: expected one of {', '.join(get_args(Role))}")
-    return role  # type: ignore[return-value]  # checked against the members just now
+    return role  # type: ignore[return-value]  # a member of Role, as checked above
 
 
 def _parts(content: str | list[Raw] | None) -> list[ResultPart]:
@@ -192,12 +197,8 @@ def _extra(raw: bytes, known: type[Struct]) -> bytes:
     return extra_of(raw, {"type", *known.__struct_fields__})
 
 
-_EMPTY = frozenset({b"null", b'""', b"[]"})
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
-
-
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
-    """Return each message as bytes: those that came in this format and were not edited exactly as they came.
+    """Return the messages as bytes; those that arrived in this format and were not edited leave exactly as they arrived.
 
     A message of another format that mixes tool results with other parts becomes several.
     """
@@ -207,7 +208,7 @@ def encode_messages(messages: Sequence[Message]) -> list[bytes]:
         if wire is not None and wire.format == "openai_chat":
             encoded.append(wire.raw if wire.exact else _edited(message, read_fields(wire.raw)))
         else:
-            encoded.extend(_foreign(message))
+            encoded.extend(_converted(message))
     return encoded
 
 
@@ -225,28 +226,28 @@ def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
         if not message.calls:
             del fields["tool_calls"]
     if not message.thinking:
-        for name in _THOUGHT_FIELDS:
+        for name in _REASONING_FIELDS:
             if fields.get(name, b"null") not in _EMPTY:
                 fields.pop(name, None)
     elif message.thinking[0].text:
-        kept = next((name for name in _THOUGHT_FIELDS[:2] if name in fields), _THOUGHT_FIELDS[0])
-        fields[kept] = write_json("\n".join(thought.text for thought in message.thinking))
+        kept = next((name for name in _REASONING_FIELDS[:2] if name in fields), _REASONING_FIELDS[0])
+        fields[kept] = write_json("\n".join(reasoning.text for reasoning in message.thinking))
     return write_object(fields)
 
 
-def _foreign(message: Message) -> list[bytes]:
-    parts = [crossed(part) for part in message.parts]
+def _converted(message: Message) -> list[bytes]:
+    parts = [as_portable(part) for part in message.parts]
     encoded = [_tool_message(part) for part in parts if isinstance(part, ToolResult)]
     own = [part for part in parts if not isinstance(part, ToolCall | Thinking | ToolResult)]
     calls = [part for part in parts if isinstance(part, ToolCall)]
-    thought = "\n".join(part.text for part in message.thinking if part.text)
-    if encoded and not (own or calls or thought):
+    reasoning = "\n".join(part.text for part in message.thinking if part.text)
+    if encoded and not (own or calls or reasoning):
         return encoded
     fields = {"role": write_json(message.role), "content": _content(own)}
     if message.name:
         fields["name"] = write_json(message.name)
-    if thought:
-        fields["reasoning_content"] = write_json(thought)
+    if reasoning:
+        fields["reasoning_content"] = write_json(reasoning)
     if calls:
         fields["tool_calls"] = write_array([_encode_call(call) for call in calls])
     return [*encoded, write_object(fields)]
@@ -313,4 +314,4 @@ def _encode_call(call: ToolCall) -> bytes:
 
 
 def _is_refusal(part: AnyPart) -> bool:
-    return isinstance(part, Text) and part.extra == b'{"type":"refusal"}'
+    return isinstance(part, Text) and part.extra == _REFUSAL

@@ -1,4 +1,4 @@
-"""What a provider says when a prompt is too long, and why its cache was missed."""
+"""Reading providers' errors about prompts that are too long or have too many images, and their reasons for cache misses."""
 
 import re
 from typing import TypeVar
@@ -8,8 +8,9 @@ from msgspec import Struct
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 
+T = TypeVar("T")
 _NUMBER = r"([\d,]+)"
-_SAYINGS = (
+_LIMITS = (
     re.compile(rf"prompt is too long: {_NUMBER} tokens > (?P<limit>[\d,]+) maximum"),  # Anthropic, Bedrock
     re.compile(rf"exceed context limit: {_NUMBER} \+ {_NUMBER} > (?P<limit>[\d,]+)"),  # Anthropic
     re.compile(
@@ -29,7 +30,7 @@ _CODES = re.compile(
     r'"(?:context_length_exceeded|exceed_context_size_error|request_too_large|model_max_prompt_tokens_exceeded'
     r'|context_window_exceeded)"'
 )
-_WORDS = re.compile(
+_PHRASES = re.compile(
     r"exceeds? (?:the |your |this )?(?:model'?s? )?(?:context (?:window|length|size|limit)|available context)"
     r"|input is too long for (?:the )?requested model"  # Bedrock
     r"|prompt is too long"
@@ -44,56 +45,18 @@ _WORDS = re.compile(
     r"|context length of only",  # LM Studio
     re.IGNORECASE,
 )
-_IMAGES = re.compile(
+_IMAGE_LIMIT = re.compile(
     r"many-image requests"  # Anthropic: more than twenty images, of which one is above 2000 pixels
     r"|(?:too many|maximum (?:number )?of|at most|exceeds? .{0,30}limit of) (?:[\d,]+ )?images?\b"
     r"|image.{0,40}(?:count|number).{0,20}exceeds?"
     r"|image dimensions? exceeds?",
     re.IGNORECASE,
 )
-_PER_MINUTE = re.compile(r"per[ -](?:minute|day|hour)|\b[TR]P[MD]\b|rate[ _]limit", re.IGNORECASE)
-_NOT_THE_PROMPT = frozenset({401, 402, 403, 404, 408, 429})
-_LOOKED_AT = 8_000
-
-
-def context_length_in(text: str) -> int | None:
-    """Return the context length that an error names, or None if it names none."""
-    for saying in _SAYINGS:
-        found = saying.search(text)
-        if found:
-            return int(found["limit"].replace(",", "")) or None
-    return None
-
-
-def is_overflow(status: int, body: bytes) -> bool:
-    """Return whether an answer with this status refuses the prompt because it is too long for the model.
-
-    What a limit per minute refuses is no such thing, although it speaks of tokens too: waiting helps there.
-    """
-    if status < 400 or status in _NOT_THE_PROMPT:
-        return False
-    said = body[:_LOOKED_AT].decode(errors="replace")
-    if _PER_MINUTE.search(said):
-        return False
-    return bool(_CODES.search(said) or _WORDS.search(said) or context_length_in(said) is not None)
-
-
-def refuses_images(said: str) -> bool:
-    """Return whether an error refuses a request for the number or the size of its images."""
-    return bool(_IMAGES.search(said[:_LOOKED_AT])) and not _PER_MINUTE.search(said[:_LOOKED_AT])
-
-
-def is_image_refusal(status: int, body: bytes) -> bool:
-    """Return whether an answer with this status refuses the request for the number or the size of its images."""
-    if status < 400 or status in _NOT_THE_PROMPT:
-        return False
-    return refuses_images(body[:_LOOKED_AT].decode(errors="replace"))
-
-
+_RATE_LIMIT = re.compile(r"per[ -](?:minute|day|hour)|\b[TR]P[MD]\b|rate[ _]limit", re.IGNORECASE)
+_OTHER_STATUSES = frozenset({401, 402, 403, 404, 408, 429})
+_READ_BYTES = 8_000
 _NO_REASON = frozenset({"previous_message_not_found", "unavailable"})
-"""Types of a reason that say there is none to be had."""
-
-T = TypeVar("T")
+"""Values of `cache_miss_reason.type` that give no reason."""
 
 
 class _Reason(Struct):
@@ -109,21 +72,55 @@ class _Comparison(Struct):
     reason: str | None = None
 
 
-def anthropic_reason(diagnostics: bytes) -> str:
-    """Return the type of `diagnostics.cache_miss_reason`; empty if none was found, or not yet."""
-    told = _read(diagnostics, _Diagnostics)
-    kind = told.cache_miss_reason.type if told and told.cache_miss_reason else ""
+def context_length_in(text: str) -> int | None:
+    """Return the context length that an error names, or None if it names none."""
+    for pattern in _LIMITS:
+        found = pattern.search(text)
+        if found:
+            return int(found["limit"].replace(",", "")) or None
+    return None
+
+
+def is_overflow(status: int, body: bytes) -> bool:
+    """Return whether a response with this status refuses the prompt because it is too long for the model.
+
+    Rate limits mention tokens too but do not count: there, waiting helps.
+    """
+    if status < 400 or status in _OTHER_STATUSES:
+        return False
+    text = body[:_READ_BYTES].decode(errors="replace")
+    if _RATE_LIMIT.search(text):
+        return False
+    return bool(_CODES.search(text) or _PHRASES.search(text) or context_length_in(text) is not None)
+
+
+def refuses_images(text: str) -> bool:
+    """Return whether an error refuses a request because of the number or size of its images."""
+    return bool(_IMAGE_LIMIT.search(text[:_READ_BYTES])) and not _RATE_LIMIT.search(text[:_READ_BYTES])
+
+
+def is_image_refusal(status: int, body: bytes) -> bool:
+    """Return whether a response with this status refuses the request because of the number or size of its images."""
+    if status < 400 or status in _OTHER_STATUSES:
+        return False
+    return refuses_images(body[:_READ_BYTES].decode(errors="replace"))
+
+
+def anthropic_miss_reason(diagnostics: bytes) -> str:
+    """Return the type of `diagnostics.cache_miss_reason`; empty if the API has found none, or none yet."""
+    found = _read_or_none(diagnostics, _Diagnostics)
+    kind = found.cache_miss_reason.type if found and found.cache_miss_reason else ""
     return "" if kind in _NO_REASON else kind
 
 
-def openai_reason(diagnostics: bytes) -> str:
-    """Return the reason in `prompt_cache_diagnostics`; empty for a hit, or if there was nothing to compare with."""
-    told = _read(diagnostics, _Comparison)
-    return told.reason or "" if told and told.type == "cache_miss" else ""
+def openai_miss_reason(diagnostics: bytes) -> str:
+    """Return the reason in `prompt_cache_diagnostics`; empty for a hit, or if the API had nothing to compare with."""
+    found = _read_or_none(diagnostics, _Comparison)
+    return found.reason or "" if found and found.type == "cache_miss" else ""
 
 
-def _read(raw: bytes, kind: type[T]) -> T | None:
-    """Return what was diagnosed; an answer is worth keeping even if that cannot be read."""
+def _read_or_none(raw: bytes, kind: type[T]) -> T | None:
+    """Return the diagnostics, None if they cannot be read: that must not lose an answer."""
     try:
         return read_json(raw, kind)
     except BadInput:

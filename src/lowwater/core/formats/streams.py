@@ -1,4 +1,4 @@
-"""Streamed answers: read on the way, and whole at the end in the shape they would have had unstreamed."""
+"""Streamed answers: server-sent events, put together into the answer as it would have been without streaming."""
 
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
@@ -7,8 +7,7 @@ from typing import Any, Protocol
 from msgspec import Raw, Struct
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.formats.usage import decode_anthropic_usage as anthropic_usage
-from lowwater.core.formats.usage import decode_openai_usage as openai_usage
+from lowwater.core.formats.usage import decode_anthropic_usage, decode_openai_usage
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import (
     read_fields,
@@ -20,12 +19,16 @@ from lowwater.core.strict_json import (
 )
 from lowwater.errors import BadInput
 
+CUT_OFF = "the stream ended before the answer did"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BETWEEN = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_NULL = b"null"
+_EMPTY_OBJECT = Raw(b"{}")
+Fields = dict[str, Any]
 
 
 class EventReader:
-    """Gives the data of each event as soon as it is whole; comments and fields other than `data` are left out."""
+    """Parses server-sent events from chunks; comments and fields other than `data` are ignored."""
 
     def __init__(self) -> None:
         self._line = bytearray(b"")
@@ -34,11 +37,11 @@ class EventReader:
         self._after_return = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of the events that end in this chunk, in order."""
+        """Return the data of each event that is complete with this chunk."""
         if not chunk:
             return []
         if self._after_return:
-            chunk = chunk.removeprefix(b"\n")  # the other half of a line's end
+            chunk = chunk.removeprefix(b"\n")  # the second half of a line ending
         self._after_return = chunk.endswith(b"\r")
         events: list[bytes] = []
         for piece in chunk.splitlines(keepends=True):
@@ -48,7 +51,7 @@ class EventReader:
         return events
 
     def end(self) -> list[bytes]:
-        """Return the event that no empty line ended, if there is one; nothing comes behind it."""
+        """Return the last event if no empty line ended it; call this when the stream has ended."""
         return [*self._end_line(), *self._dispatch()]
 
     def _end_line(self) -> list[bytes]:
@@ -73,540 +76,132 @@ class EventReader:
 
 
 def before_last_event(chunk: bytes) -> tuple[bytes, bytes]:
-    """Cut a chunk in two, so that of the events in it only the last is in the second part."""
+    """Split a chunk in two, with only its last event in the second part."""
     events = chunk.rstrip(b"\r\n")
-    cut = max((at + len(end) for end in _BETWEEN if (at := events.rfind(end)) >= 0), default=0)
+    cut = max((at + len(end) for end in _EVENT_ENDS if (at := events.rfind(end)) >= 0), default=0)
     return chunk[:cut], chunk[cut:]
 
 
-Fields = dict[str, Any]
-
-_GROWING = ("text", "thinking", "signature", "content")
-"""Fields of a block that come in pieces, by the name they have in their deltas."""
-_NONE = Raw(b"{}")
-_NULL = b"null"
-_OWN = frozenset({"type", "delta", "usage"})
-_KINDS = frozenset(
-    {"message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop", "error"}
-)
-
-_OPENING = frozenset({"message_start", "error"})
-
-
-class _Typed(Struct):
-    type: str = ""
-
-
-class _Error(Struct, frozen=True):
-    type: str = ""
-    message: str = ""
-
-
-class _Event(Struct):
-    type: str
-    index: int = 0
-    message: Raw = _NONE
-    content_block: Raw = _NONE
-    delta: Raw = _NONE
-    usage: Raw = _NONE
-    error: _Error = _Error()
-
-
-class _Block:
-    """A content block that grows: its pieces are joined once, at the end."""
-
-    def __init__(self, opened: Fields) -> None:
-        self._opened = opened
-        self._pieces: dict[str, list[str]] = {}
-        self._input: list[str] = []
-        self._citations: list[Any] = []
-
-    def add(self, delta: Fields) -> None:
-        for name in _GROWING:
-            if isinstance(delta.get(name), str):
-                begun = self._opened.get(name)
-                self._pieces.setdefault(name, [begun if isinstance(begun, str) else ""]).append(delta[name])
-        if isinstance(delta.get("partial_json"), str):
-            self._input.append(delta["partial_json"])
-        if "citation" in delta:
-            self._citations.append(delta["citation"])
-
-    def whole(self) -> bytes:
-        block: Fields = self._opened | {name: "".join(said) for name, said in self._pieces.items()}
-        if self._citations:
-            block["citations"] = [*(block.get("citations") or []), *self._citations]
-        written = "".join(self._input)
-        if written.strip():
-            block["input"] = Raw(_as_object(written.encode(errors="replace")))
-        return write_json(block)
-
-
-class StreamedMessage:
-    """The answer of one call."""
-
-    def __init__(self) -> None:
-        self.is_done = False
-        self.has_begun = False
-        self.error = ""
-        self._message: dict[str, bytes] = {}
-        self._usage: dict[str, bytes] | None = None
-        self._blocks: dict[int, _Block] = {}
-
-    def take(self, event: bytes) -> None:
-        """Add one event; figures of the usage that come later count."""
-        if read_json(event, _Typed).type not in _KINDS:
-            return
-        said = read_json(event, _Event)
-        self.has_begun = self.has_begun or said.type not in _OPENING
-        match said.type:
-            case "message_start":
-                self._message = read_fields(bytes(said.message))
-                self._usage = _figures(self._message.get("usage", _NULL))
-            case "content_block_start":
-                self._blocks[said.index] = _Block(_plain(said.content_block))
-            case "content_block_delta":
-                self._blocks.setdefault(said.index, _Block({"type": "text", "text": ""})).add(
-                    _plain(said.delta)
-                )
-            case "message_delta":
-                self._end(said, read_fields(event))
-            case "message_stop":
-                self.is_done = True
-            case _:
-                self.error = f"{said.error.type or 'error'}: {said.error.message}"
-
-    def is_whole(self) -> bool:
-        """Without its last event there may be more to come."""
-        return self.is_done
-
-    def usage(self) -> bytes:
-        """Return the usage told so far as JSON; empty if none was."""
-        return b"" if self._usage is None else write_object(self._usage)
-
-    def answer(self) -> bytes:
-        """Return what came so far as a message; empty if nothing did."""
-        if not self._message and not self._blocks:
-            return b""
-        fields = self._message | {
-            "role": b'"assistant"',
-            "content": write_array([b.whole() for b in self._blocks.values()]),
-        }
-        if self._usage is not None:
-            fields["usage"] = write_object(self._usage)
-        return write_object(fields)
-
-    def _end(self, said: _Event, fields: dict[str, bytes]) -> None:
-        later = {name: told for name, told in (_figures(said.usage) or {}).items() if told != _NULL}
-        if later:
-            self._usage = (self._usage or {}) | later
-        self._message |= read_fields(bytes(said.delta))
-        self._message |= {name: raw for name, raw in fields.items() if name not in _OWN}
-
-
-def _figures(usage: bytes | Raw) -> dict[str, bytes] | None:
-    """Return the fields of a usage; None if it is no object: an answer is never lost for its numbers."""
-    try:
-        return read_fields(bytes(usage))
-    except BadInput:
-        return None
-
-
-def _plain(raw: Raw) -> Fields:
-    told = read_plain(bytes(raw))
-    if not isinstance(told, dict):
-        raise BadInput("an event of the stream holds no object where one belongs")
-    return told
-
-
-def _as_object(written: bytes) -> bytes:
-    """Return a call's input as the model wrote it; no arguments at all where the output limit cut it."""
-    try:
-        read_fields(written)
-    except BadInput:
-        return b"{}"
-    return written
-
-
-_DONE = b"[DONE]"
-_TEXTS = frozenset({"content", "refusal", "reasoning_content", "reasoning"})
-"""Fields of a delta that come in pieces; of any other the last one counts."""
-_LISTS = frozenset({"annotations", "reasoning_details"})
-_AROUND = frozenset({"choices", "object", "error"})
-
-
-class _Choice(Struct):
-    index: int = 0
-    delta: Raw = Raw(_NULL)
-    finish_reason: str | None = None
-
-    def said(self) -> Fields:
-        """Return the fields of its delta; numbers that no float holds are no reason to lose an answer."""
-        told = read_plain(bytes(self.delta)) or {}
-        if not isinstance(told, dict):
-            raise BadInput("the delta of a choice is no object")
-        return told
-
-
-class _Chunk(Struct):
-    choices: list[_Choice] | None = None
-    error: Raw = Raw(_NULL)
-
-
-class _ChatError(Struct, frozen=True):
-    message: str = ""
-    type: str | None = None
-    code: Any = None
-
-
-class _Call:
-    """A tool call that grows."""
-
-    def __init__(self) -> None:
-        self.fields: Fields = {}
-        self._pieces: dict[str, dict[str, list[str]]] = {}
-
-    def add(self, piece: Fields) -> None:
-        for name, said in piece.items():
-            if name in ("function", "custom") and isinstance(said, dict):
-                for inner, text in said.items():
-                    if isinstance(text, str):
-                        self._pieces.setdefault(name, {}).setdefault(inner, []).append(text)
-            elif name != "index" and said is not None and not self.fields.get(name):
-                self.fields[name] = said
-
-    def whole(self) -> Fields:
-        said = {
-            name: {key: "".join(texts) for key, texts in inner.items()}
-            for name, inner in self._pieces.items()
-        }
-        kind = "custom" if "custom" in said else "function"
-        begun = {"id": "", "type": kind, kind: {}}
-        whole: Fields = begun | self.fields | said
-        return whole | {kind: _written(kind) | whole[kind]}
-
-
-class _Message:
-    """The message of one choice, and why it ended."""
-
-    def __init__(self) -> None:
-        self.finish_reason: str | None = None
-        self._fields: Fields = {"role": "assistant", "content": None}
-        self._texts: dict[str, list[str]] = {}
-        self._calls: dict[int, _Call] = {}
-
-    def add(self, delta: Fields) -> None:
-        for name, said in delta.items():
-            if name == "tool_calls":
-                self._add_calls(said)
-            elif name in _TEXTS and isinstance(said, str):
-                self._texts.setdefault(name, []).append(said)
-            elif name in _LISTS and isinstance(said, list):
-                self._fields[name] = [*self._fields.get(name, []), *said]
-            elif said is not None or name not in self._fields:
-                self._fields[name] = said
-
-    def whole(self) -> Fields:
-        message = self._fields | {name: "".join(pieces) for name, pieces in self._texts.items()}
-        if self._calls:
-            message["tool_calls"] = [self._calls[at].whole() for at in sorted(self._calls)]
-        return message
-
-    def _add_calls(self, pieces: object) -> None:
-        for piece in _objects(pieces):
-            at = piece.get("index")
-            if not isinstance(at, int):  # who leaves it out sends calls whole, or one after the other
-                at = len(self._calls) if piece.get("id") else max(self._calls, default=0)
-            self._calls.setdefault(at, _Call()).add(piece)
-
-
-class StreamedCompletion:
-    """The answer of one call, with all its choices."""
-
-    def __init__(self) -> None:
-        self.is_done = False
-        self.has_begun = False
-        self.error = ""
-        self._around: dict[str, bytes] = {}
-        self._choices: dict[int, _Message] = {}
-
-    def take(self, event: bytes) -> None:
-        """Add one chunk; of the fields around the choices the last that is not null counts."""
-        if event.strip() == _DONE:
-            self.is_done = True
-            return
-        chunk = read_json(event, _Chunk)
-        if bytes(chunk.error) != _NULL:
-            self.error = _said(bytes(chunk.error))
-            return
-        fields = read_fields(event)
-        self._around |= {name: raw for name, raw in fields.items() if name not in _AROUND and raw != _NULL}
-        for choice in chunk.choices or []:
-            message = self._choices.setdefault(choice.index, _Message())
-            delta = choice.said()
-            message.add(delta)
-            self.has_begun = self.has_begun or choice.finish_reason is not None or _says_something(delta)
-            message.finish_reason = choice.finish_reason or message.finish_reason
-
-    def is_whole(self) -> bool:
-        """Some servers close without the end mark; then every choice has to have said why it ended."""
-        return bool(self._choices) and all(message.finish_reason for message in self._choices.values())
-
-    def usage(self) -> bytes:
-        """Return the usage told so far as JSON; empty if none was."""
-        return self._around.get("usage", b"")
-
-    def answer(self) -> bytes:
-        """Return what came so far as a chat completion; empty if nothing did."""
-        if not self._choices:
-            return b""
-        choices = [
-            write_json({"index": at, "message": message.whole(), "finish_reason": message.finish_reason})
-            for at, message in sorted(self._choices.items())
-        ]
-        return write_object(self._around | {"object": b'"chat.completion"', "choices": write_array(choices)})
-
-
-def _says_something(delta: Fields) -> bool:
-    """Return whether there is more in a chunk than the role of who will speak."""
-    return any(value for name, value in delta.items() if name != "role")
-
-
-def _objects(told: object) -> Iterator[Fields]:
-    yield from (one for one in (told if isinstance(told, list) else []) if isinstance(one, dict))
-
-
-def _written(kind: str) -> Fields:
-    return {"name": "", "arguments" if kind == "function" else "input": ""}
-
-
-def _said(raw: bytes) -> str:
-    try:
-        error = read_json(raw, _ChatError)
-    except BadInput:
-        return f"error: {raw.decode(errors='replace')[:200]}"
-    return f"{error.type or error.code or 'error'}: {error.message}"
-
-
-_RESPONSES_NULL = Raw(b"null")
-_ENDS = frozenset({"response.completed", "response.incomplete"})
-_BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
-
-_RESPONSES_OPENING = _BEGINS | {"response.failed", "error", "keepalive"}
-
-
-class _ResponsesError(Struct, frozen=True):
-    code: Any = None
-    type: str | None = None
-    message: str | None = None
-
-
-class _ResponsesEvent(Struct):
-    type: str = ""
-    response: Raw = _RESPONSES_NULL
-    item: Raw = _RESPONSES_NULL
-    output_index: int = 0
-    # An `error` event says what it has to say itself, or in an object of its own.
-    code: Any = None
-    message: str | None = None
-    error: _ResponsesError | None = None
-
-
-class _Failed(Struct):
-    error: _ResponsesError | None = None
-
-
-class _Usage(Struct):
-    usage: Raw = _RESPONSES_NULL
-
-
-class _Output(Struct):
-    output: list[Raw] | None = None
-
-
-class StreamedResponse:
-    """The answer of one call: its last event has all of it, or the items that were done are its output."""
-
-    def __init__(self) -> None:
-        self.is_done = False
-        self.has_begun = False
-        self.error = ""
-        self._response = b""
-        self._items: dict[int, bytes] = {}
-
-    def take(self, event: bytes) -> None:
-        """Add one event; the pieces of items are repeated when an item is done."""
-        said = read_json(event, _ResponsesEvent)
-        self.has_begun = self.has_begun or said.type not in _RESPONSES_OPENING
-        if said.type in _BEGINS or said.type in _ENDS:
-            if bytes(said.response)[:1] != b"{":
-                raise BadInput(f"a {said.type} without a response")
-            self._response = bytes(said.response)
-            self.is_done = said.type in _ENDS
-        elif said.type == "response.output_item.done":
-            self._items[said.output_index] = bytes(said.item)
-        elif said.type == "response.failed":
-            self.error = _responses_text(read_json(bytes(said.response), _Failed).error)
-        elif said.type == "error":
-            self.error = _responses_text(said.error or _ResponsesError(code=said.code, message=said.message))
-
-    def is_whole(self) -> bool:
-        """Without its last event there may be more to come."""
-        return self.is_done
-
-    def usage(self) -> bytes:
-        """Return the usage told so far as JSON; empty if none was."""
-        usage = read_json(self._response, _Usage).usage if self._response else _RESPONSES_NULL
-        return b"" if bytes(usage) == b"null" else bytes(usage)
-
-    def answer(self) -> bytes:
-        """Return what came so far as a response, byte for byte if it came whole; empty if nothing did."""
-        if not self._response:
-            return b""
-        if not self._items or read_json(self._response, _Output).output:
-            return self._response
-        # Some backends leave the output out of the last event.
-        items = [self._items[at] for at in sorted(self._items)]
-        return write_object(read_fields(self._response) | {"output": write_array(items)})
-
-
-def _responses_text(error: _ResponsesError | None) -> str:
-    if error is None:
-        return "error: the response failed"
-    return f"{error.code or error.type or 'error'}: {error.message or ''}"
-
-
-CUT_OFF = "the stream ended before the answer did"
-
-
-class Streamed(Protocol):
-    """One answer, put together from its events."""
+class PartialAnswer(Protocol):
+    """An answer being put together from the events of its stream; one implementation for each format."""
 
     is_done: bool
-    """Whether the provider said that this was all."""
+    """Whether the provider has marked the end of the answer."""
     has_begun: bool
-    """Whether something of the answer itself has come, and not only that there will be one."""
+    """Whether any content has arrived, rather than only the opening events."""
     error: str
-    """What the provider said went wrong; empty if nothing did."""
+    """The provider's error; empty if there was none."""
 
     def take(self, event: bytes) -> None:
         """Add the data of one event, or raise BadInput."""
         ...
 
     def is_whole(self) -> bool:
-        """Return whether nothing is missing if no more events come."""
+        """Return whether the answer is complete if no more events follow."""
         ...
 
     def usage(self) -> bytes:
-        """Return the usage told so far as JSON; empty if none was."""
+        """Return the usage reported so far as JSON; empty if none was."""
         ...
 
     def answer(self) -> bytes:
-        """Return what came so far in the shape of a whole answer; empty if nothing did."""
+        """Return what has arrived so far, in the form of an answer without streaming; empty if nothing has."""
         ...
 
 
 class AnswerStream:
-    """Reads a stream on its way to somebody else: feed it every chunk, and `end` it when no more come."""
+    """Reads a stream while it is relayed: `feed` it every chunk, and call `end` when no more follow."""
 
-    def __init__(self, streamed: Streamed, usage: Callable[[bytes], Usage]) -> None:
+    def __init__(self, partial: PartialAnswer, usage: Callable[[bytes], Usage]) -> None:
         self._events = EventReader()
-        self._streamed = streamed
+        self._partial = partial
         self._usage = usage
         self._is_complete = False
         self.broken = ""
-        """Why there will be no whole answer: the provider's error, bytes that are no events, or that it was cut off."""
+        """Why there is no complete answer: the provider's error, an unreadable event, or a stream that was cut off; else empty."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole answer is there."""
-        return not self.broken and (self._is_complete or self._streamed.is_done)
+        """Whether the answer is complete."""
+        return not self.broken and (self._is_complete or self._partial.is_done)
 
     @property
     def has_begun(self) -> bool:
-        """Whether something of the answer has come; a provider may refuse a prompt after opening a stream for it."""
-        return self._streamed.has_begun
+        """Whether any content has arrived; a provider may still refuse a prompt after opening the stream."""
+        return self._partial.has_begun
 
     @property
     def usage(self) -> Usage | None:
-        """What the answer consumed, as far as was told until now; None if nothing was."""
+        """The usage reported so far; None if none was."""
         try:
-            raw = self._streamed.usage()
+            raw = self._partial.usage()
             return self._usage(raw) if raw else None
         except BadInput:
             return None
 
     def feed(self, chunk: bytes) -> None:
-        """Read the next bytes, cut anywhere; nothing is raised, whatever they are."""
+        """Read the next chunk, which may end anywhere; this never raises, whatever the bytes."""
         self._take(self._events.feed(chunk))
 
     def end(self) -> None:
-        """Take note that no more bytes come."""
+        """Note that no more bytes follow."""
         self._take(self._events.end())
         if self.broken or self.is_done:
             return
-        if self._streamed.is_whole():
+        if self._partial.is_whole():
             self._is_complete = True
         else:
             self.broken = CUT_OFF
 
     def answer(self) -> bytes | None:
-        """Return the whole answer as JSON that `decode_response` reads; None as long as there is none."""
+        """Return the complete answer as JSON for `decode_response`; None until it is complete."""
         if not self.is_done:
             return None
         try:
-            return self._streamed.answer()
+            return self._partial.answer()
         except BadInput as error:
             self.broken = f"the streamed answer cannot be put together: {error}"
             return None
 
     def _take(self, events: Iterable[bytes]) -> None:
         for event in events:
-            if self.broken or self._streamed.is_done:
+            if self.broken or self._partial.is_done:
                 return
             try:
-                self._streamed.take(event)
+                self._partial.take(event)
             except BadInput as error:
                 self.broken = f"an event of the stream cannot be read: {error}"
-            self.broken = self.broken or self._streamed.error
+            self.broken = self.broken or self._partial.error
 
 
-class _Kind(Struct, frozen=True):
-    streamed: Callable[[], Streamed]
+class _StreamKind(Struct, frozen=True):
+    partial: Callable[[], PartialAnswer]
     usage: Callable[[bytes], Usage]
 
 
-_STREAM_KINDS: MappingProxyType[Format, _Kind] = MappingProxyType(
-    {
-        "anthropic": _Kind(StreamedMessage, anthropic_usage),
-        "openai_chat": _Kind(StreamedCompletion, openai_usage),
-        "openai_responses": _Kind(StreamedResponse, openai_usage),
-    }
-)
-
-
 def stream_for(format: Format) -> AnswerStream:
-    """Return what reads a stream of this format."""
+    """Return a reader for a stream of this format."""
     kind = _STREAM_KINDS[format]
-    return AnswerStream(kind.streamed(), kind.usage)
+    return AnswerStream(kind.partial(), kind.usage)
 
 
 def answer_in_stream(text: bytes) -> bytes:
-    """Return the answer in a recorded stream, as far as it was recorded; empty if there is none."""
+    """Return the answer in a recorded stream, as far as it goes; empty if there is none."""
     reader = EventReader()
     return answer_in_events([*reader.feed(text), *reader.end()])
 
 
 def answer_in_events(events: Iterable[bytes]) -> bytes:
-    """Return the answer in a stream's events, whatever the format; what cannot be read is left out."""
+    """Return the answer in a stream's events, whose format is detected; unreadable events are skipped."""
     events = list(events)
-    streamed = _STREAM_KINDS[_format_of(events)].streamed()
+    partial = _STREAM_KINDS[_format_of(events)].partial()
     for event in events:
         try:
-            streamed.take(event)
+            partial.take(event)
         except BadInput:
             continue
     try:
-        return streamed.answer()
+        return partial.answer()
     except BadInput:
         return b""
 
@@ -622,3 +217,417 @@ def _format_of(events: Iterable[bytes]) -> Format:
         if kind.startswith("response."):
             return "openai_responses"
     return "openai_chat"
+
+
+class _Typed(Struct):
+    type: str = ""
+
+
+# Anthropic
+
+
+_ANTHROPIC_EVENTS = frozenset(
+    {"message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop", "error"}
+)
+_ANTHROPIC_OPENING = frozenset({"message_start", "error"})
+_ANTHROPIC_PIECES = ("text", "thinking", "signature", "content")
+"""Fields of a block that arrive in pieces; deltas have them under the same name."""
+_EVENT_FIELDS = frozenset({"type", "delta", "usage"})
+
+
+class _AnthropicError(Struct, frozen=True):
+    type: str = ""
+    message: str = ""
+
+
+class _AnthropicEvent(Struct):
+    type: str
+    index: int = 0
+    message: Raw = _EMPTY_OBJECT
+    content_block: Raw = _EMPTY_OBJECT
+    delta: Raw = _EMPTY_OBJECT
+    usage: Raw = _EMPTY_OBJECT
+    error: _AnthropicError = _AnthropicError()
+
+
+class AnthropicPartial:
+    """A PartialAnswer from Anthropic's Messages API."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.has_begun = False
+        self.error = ""
+        self._message: dict[str, bytes] = {}
+        self._usage: dict[str, bytes] | None = None
+        self._blocks: dict[int, _GrowingBlock] = {}
+
+    def take(self, event: bytes) -> None:
+        """Add one event; later usage figures replace earlier ones."""
+        if read_json(event, _Typed).type not in _ANTHROPIC_EVENTS:
+            return
+        parsed = read_json(event, _AnthropicEvent)
+        self.has_begun = self.has_begun or parsed.type not in _ANTHROPIC_OPENING
+        match parsed.type:
+            case "message_start":
+                self._message = read_fields(bytes(parsed.message))
+                self._usage = _usage_fields(self._message.get("usage", _NULL))
+            case "content_block_start":
+                self._blocks[parsed.index] = _GrowingBlock(_read_object(parsed.content_block))
+            case "content_block_delta":
+                block = self._blocks.setdefault(parsed.index, _GrowingBlock({"type": "text", "text": ""}))
+                block.add(_read_object(parsed.delta))
+            case "message_delta":
+                self._end(parsed, read_fields(event))
+            case "message_stop":
+                self.is_done = True
+            case _:
+                self.error = f"{parsed.error.type or 'error'}: {parsed.error.message}"
+
+    def is_whole(self) -> bool:
+        """Return whether the last event has arrived; without it, more may follow."""
+        return self.is_done
+
+    def usage(self) -> bytes:
+        """Return the usage reported so far as JSON; empty if none was."""
+        return b"" if self._usage is None else write_object(self._usage)
+
+    def answer(self) -> bytes:
+        """Return what has arrived so far as a message; empty if nothing has."""
+        if not self._message and not self._blocks:
+            return b""
+        fields = self._message | {
+            "role": b'"assistant"',
+            "content": write_array([b.whole() for b in self._blocks.values()]),
+        }
+        if self._usage is not None:
+            fields["usage"] = write_object(self._usage)
+        return write_object(fields)
+
+    def _end(self, event: _AnthropicEvent, fields: dict[str, bytes]) -> None:
+        later = {name: raw for name, raw in (_usage_fields(event.usage) or {}).items() if raw != _NULL}
+        if later:
+            self._usage = (self._usage or {}) | later
+        self._message |= read_fields(bytes(event.delta))
+        self._message |= {name: raw for name, raw in fields.items() if name not in _EVENT_FIELDS}
+
+
+class _GrowingBlock:
+    """A content block whose pieces are joined at the end."""
+
+    def __init__(self, opened: Fields) -> None:
+        self._opened = opened
+        self._pieces: dict[str, list[str]] = {}
+        self._input: list[str] = []
+        self._citations: list[Any] = []
+
+    def add(self, delta: Fields) -> None:
+        for name in _ANTHROPIC_PIECES:
+            if isinstance(delta.get(name), str):
+                begun = self._opened.get(name)
+                self._pieces.setdefault(name, [begun if isinstance(begun, str) else ""]).append(delta[name])
+        if isinstance(delta.get("partial_json"), str):
+            self._input.append(delta["partial_json"])
+        if "citation" in delta:
+            self._citations.append(delta["citation"])
+
+    def whole(self) -> bytes:
+        block: Fields = self._opened | {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        if self._citations:
+            block["citations"] = [*(block.get("citations") or []), *self._citations]
+        written = "".join(self._input)
+        if written.strip():
+            block["input"] = Raw(_whole_input(written.encode(errors="replace")))
+        return write_json(block)
+
+
+def _usage_fields(usage: bytes | Raw) -> dict[str, bytes] | None:
+    """Return the fields of a usage, None if it is not an object: bad numbers must not lose an answer."""
+    try:
+        return read_fields(bytes(usage))
+    except BadInput:
+        return None
+
+
+def _read_object(raw: Raw) -> Fields:
+    value = read_plain(bytes(raw))
+    if not isinstance(value, dict):
+        raise BadInput("an event of the stream holds no object where one belongs")
+    return value
+
+
+def _whole_input(written: bytes) -> bytes:
+    """Return a call's input as the model wrote it, or an empty object if the output limit cut it short."""
+    try:
+        read_fields(written)
+    except BadInput:
+        return b"{}"
+    return written
+
+
+# OpenAI chat
+
+
+_DONE = b"[DONE]"
+_CHAT_PIECES = frozenset({"content", "refusal", "reasoning_content", "reasoning"})
+"""Fields of a delta that arrive in pieces; any other field is replaced by its last value."""
+_CHAT_LISTS = frozenset({"annotations", "reasoning_details"})
+_CHUNK_FIELDS = frozenset({"choices", "object", "error"})
+
+
+class _Choice(Struct):
+    index: int = 0
+    delta: Raw = Raw(_NULL)
+    finish_reason: str | None = None
+
+    def fields(self) -> Fields:
+        """Return the fields of the delta; numbers too large for a float must not lose an answer."""
+        value = read_plain(bytes(self.delta)) or {}
+        if not isinstance(value, dict):
+            raise BadInput("the delta of a choice is no object")
+        return value
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    error: Raw = Raw(_NULL)
+
+
+class _ChatError(Struct, frozen=True):
+    message: str = ""
+    type: str | None = None
+    code: Any = None
+
+
+class ChatPartial:
+    """A PartialAnswer from a chat-completions API, with all its choices."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.has_begun = False
+        self.error = ""
+        self._envelope: dict[str, bytes] = {}
+        self._choices: dict[int, _GrowingMessage] = {}
+
+    def take(self, event: bytes) -> None:
+        """Add one chunk; fields beside the choices keep their last value that is not null."""
+        if event.strip() == _DONE:
+            self.is_done = True
+            return
+        chunk = read_json(event, _Chunk)
+        if bytes(chunk.error) != _NULL:
+            self.error = _chat_error_text(bytes(chunk.error))
+            return
+        fields = read_fields(event)
+        self._envelope |= {
+            name: raw for name, raw in fields.items() if name not in _CHUNK_FIELDS and raw != _NULL
+        }
+        for choice in chunk.choices or []:
+            message = self._choices.setdefault(choice.index, _GrowingMessage())
+            delta = choice.fields()
+            message.add(delta)
+            self.has_begun = self.has_begun or choice.finish_reason is not None or _says_something(delta)
+            message.finish_reason = choice.finish_reason or message.finish_reason
+
+    def is_whole(self) -> bool:
+        """Some servers close the stream without `[DONE]`; then every choice needs a finish reason."""
+        return bool(self._choices) and all(message.finish_reason for message in self._choices.values())
+
+    def usage(self) -> bytes:
+        """Return the usage reported so far as JSON; empty if none was."""
+        return self._envelope.get("usage", b"")
+
+    def answer(self) -> bytes:
+        """Return what has arrived so far as a chat completion; empty if nothing has."""
+        if not self._choices:
+            return b""
+        choices = [
+            write_json({"index": at, "message": message.whole(), "finish_reason": message.finish_reason})
+            for at, message in sorted(self._choices.items())
+        ]
+        return write_object(
+            self._envelope | {"object": b'"chat.completion"', "choices": write_array(choices)}
+        )
+
+
+class _GrowingMessage:
+    """The message of one choice, and why it ended."""
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self._fields: Fields = {"role": "assistant", "content": None}
+        self._texts: dict[str, list[str]] = {}
+        self._calls: dict[int, _GrowingCall] = {}
+
+    def add(self, delta: Fields) -> None:
+        for name, value in delta.items():
+            if name == "tool_calls":
+                self._add_calls(value)
+            elif name in _CHAT_PIECES and isinstance(value, str):
+                self._texts.setdefault(name, []).append(value)
+            elif name in _CHAT_LISTS and isinstance(value, list):
+                self._fields[name] = [*self._fields.get(name, []), *value]
+            elif value is not None or name not in self._fields:
+                self._fields[name] = value
+
+    def whole(self) -> Fields:
+        message = self._fields | {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._calls:
+            message["tool_calls"] = [self._calls[at].whole() for at in sorted(self._calls)]
+        return message
+
+    def _add_calls(self, pieces: object) -> None:
+        for piece in _dicts_in(pieces):
+            at = piece.get("index")
+            if not isinstance(
+                at, int
+            ):  # servers without an index send each call whole, or one call after another
+                at = len(self._calls) if piece.get("id") else max(self._calls, default=0)
+            self._calls.setdefault(at, _GrowingCall()).add(piece)
+
+
+class _GrowingCall:
+    """A tool call whose pieces are joined at the end."""
+
+    def __init__(self) -> None:
+        self.fields: Fields = {}
+        self._pieces: dict[str, dict[str, list[str]]] = {}
+
+    def add(self, piece: Fields) -> None:
+        for name, value in piece.items():
+            if name in ("function", "custom") and isinstance(value, dict):
+                for inner, text in value.items():
+                    if isinstance(text, str):
+                        self._pieces.setdefault(name, {}).setdefault(inner, []).append(text)
+            elif name != "index" and value is not None and not self.fields.get(name):
+                self.fields[name] = value
+
+    def whole(self) -> Fields:
+        joined = {
+            name: {key: "".join(texts) for key, texts in inner.items()}
+            for name, inner in self._pieces.items()
+        }
+        kind = "custom" if "custom" in joined else "function"
+        defaults = {"id": "", "type": kind, kind: {}}
+        whole: Fields = defaults | self.fields | joined
+        return whole | {kind: _empty_call(kind) | whole[kind]}
+
+
+def _empty_call(kind: str) -> Fields:
+    return {"name": "", "arguments" if kind == "function" else "input": ""}
+
+
+def _says_something(delta: Fields) -> bool:
+    """Return whether a delta holds more than the role, which is all that the first chunk has."""
+    return any(value for name, value in delta.items() if name != "role")
+
+
+def _dicts_in(value: object) -> Iterator[Fields]:
+    yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
+
+
+def _chat_error_text(raw: bytes) -> str:
+    try:
+        error = read_json(raw, _ChatError)
+    except BadInput:
+        return f"error: {raw.decode(errors='replace')[:200]}"
+    return f"{error.type or error.code or 'error'}: {error.message}"
+
+
+# OpenAI Responses
+
+
+_RESPONSES_ENDS = frozenset({"response.completed", "response.incomplete"})
+_RESPONSES_BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
+_RESPONSES_OPENING = _RESPONSES_BEGINS | {"response.failed", "error", "keepalive"}
+
+
+class _ResponsesError(Struct, frozen=True):
+    code: Any = None
+    type: str | None = None
+    message: str | None = None
+
+
+class _ResponsesEvent(Struct):
+    type: str = ""
+    response: Raw = Raw(_NULL)
+    item: Raw = Raw(_NULL)
+    output_index: int = 0
+    # An `error` event has code and message itself, or in an `error` object.
+    code: Any = None
+    message: str | None = None
+    error: _ResponsesError | None = None
+
+
+class _FailedResponse(Struct):
+    error: _ResponsesError | None = None
+
+
+class _ResponsesUsage(Struct):
+    usage: Raw = Raw(_NULL)
+
+
+class _ResponsesOutput(Struct):
+    output: list[Raw] | None = None
+
+
+class ResponsesPartial:
+    """A PartialAnswer from the Responses API; the last event repeats all of it, or else its output is the finished items."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.has_begun = False
+        self.error = ""
+        self._response = b""
+        self._items: dict[int, bytes] = {}
+
+    def take(self, event: bytes) -> None:
+        """Add one event; deltas are ignored, because an item is repeated whole when it is done."""
+        parsed = read_json(event, _ResponsesEvent)
+        self.has_begun = self.has_begun or parsed.type not in _RESPONSES_OPENING
+        if parsed.type in _RESPONSES_BEGINS or parsed.type in _RESPONSES_ENDS:
+            if bytes(parsed.response)[:1] != b"{":
+                raise BadInput(f"a {parsed.type} without a response")
+            self._response = bytes(parsed.response)
+            self.is_done = parsed.type in _RESPONSES_ENDS
+        elif parsed.type == "response.output_item.done":
+            self._items[parsed.output_index] = bytes(parsed.item)
+        elif parsed.type == "response.failed":
+            self.error = _responses_error_text(read_json(bytes(parsed.response), _FailedResponse).error)
+        elif parsed.type == "error":
+            self.error = _responses_error_text(
+                parsed.error or _ResponsesError(code=parsed.code, message=parsed.message)
+            )
+
+    def is_whole(self) -> bool:
+        """Return whether the last event has arrived; without it, more may follow."""
+        return self.is_done
+
+    def usage(self) -> bytes:
+        """Return the usage reported so far as JSON; empty if none was."""
+        usage = read_json(self._response, _ResponsesUsage).usage if self._response else Raw(_NULL)
+        return b"" if bytes(usage) == _NULL else bytes(usage)
+
+    def answer(self) -> bytes:
+        """Return what has arrived so far as a response, byte for byte if the last event had it all; empty if nothing has."""
+        if not self._response:
+            return b""
+        if not self._items or read_json(self._response, _ResponsesOutput).output:
+            return self._response
+        # Some servers leave `output` out of the last event.
+        items = [self._items[at] for at in sorted(self._items)]
+        return write_object(read_fields(self._response) | {"output": write_array(items)})
+
+
+def _responses_error_text(error: _ResponsesError | None) -> str:
+    if error is None:
+        return "error: the response failed"
+    return f"{error.code or error.type or 'error'}: {error.message or ''}"
+
+
+_STREAM_KINDS: MappingProxyType[Format, _StreamKind] = MappingProxyType(
+    {
+        "anthropic": _StreamKind(AnthropicPartial, decode_anthropic_usage),
+        "openai_chat": _StreamKind(ChatPartial, decode_openai_usage),
+        "openai_responses": _StreamKind(ResponsesPartial, decode_openai_usage),
+    }
+)

@@ -1,1 +1,1 @@
-"""Secrets in text, and text without them."""
+"""Finding secrets in text and messages, and replacing them."""

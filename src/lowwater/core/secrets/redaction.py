@@ -1,4 +1,4 @@
-"""Text and messages without their secrets: each stands there as `[redacted: KIND]`."""
+"""Concealing secrets in text and messages: each is replaced by `[redacted: KIND]`."""
 
 import json
 import re
@@ -28,21 +28,22 @@ from lowwater.core.secrets.detection import (
     cookies_in,
     encoded_in,
     headers_in,
-    is_kept_secret,
+    is_secret_value,
     key_headers_in,
     keys_in,
     kind_announced,
 )
 
 _MARK = "[redacted: "
-_LONGER = "\u0130"
-"""The only character whose lower case is two characters."""
+_DOTTED_I = "\u0130"
+"""İ, the only character whose lower case is two characters: positions in lowered text must match the text's."""
+_JSON_STRING = re.compile(r'"(?P<inside>(?:[^"\\]++|\\.)*+)"(?P<names>\s*:)?', re.DOTALL)
 
 
 def conceal(text: str) -> str:
-    """Return `text` with its secrets replaced, in time that grows with its length; the same text if it has none.
+    """Return `text` with its secrets replaced, in linear time; the same object if it has none.
 
-    What was concealed once stays as it is.
+    Concealing the result again changes nothing.
     """
     while found := secrets_in(text):
         text = "".join(_pieces(text, found))
@@ -50,18 +51,18 @@ def conceal(text: str) -> str:
 
 
 def has_concealed(text: str) -> bool:
-    """Tell whether a secret was concealed in a text."""
+    """Return whether a secret was concealed in a text."""
     return _MARK in text
 
 
 def marker(kind: str) -> str:
-    """Return what stands for a secret of a kind."""
+    """Return what replaces a secret of this kind."""
     return f"{_MARK}{kind}]"
 
 
 def secrets_in(text: str) -> list[Found]:
-    """Return where the secrets of a text stand, in order; those that overlap are one."""
-    lowered = text.replace(_LONGER, "i").lower()
+    """Return the secrets of a text in order, with overlapping ones merged."""
+    lowered = text.replace(_DOTTED_I, "i").lower()
     every = [
         *blocks_in(text),
         *keys_in(text),
@@ -73,11 +74,11 @@ def secrets_in(text: str) -> list[Found]:
         *encoded_in(text, lowered),
         *assignments_in(text, lowered),
     ]
-    return list(_joined(every)) if every else []
+    return list(_merged(every)) if every else []
 
 
-def _joined(every: Iterable[Found]) -> Iterator[Found]:
-    """Yield what was found, in order; of overlapping ones the first names the kind."""
+def _merged(every: Iterable[Found]) -> Iterator[Found]:
+    """Yield the secrets in order; overlapping ones become one, of the kind of the first."""
     current: Found | None = None
     for found in sorted(every, key=lambda each: (each.start, -each.end)):
         if current is not None and found.start < current.end:
@@ -99,37 +100,34 @@ def _pieces(text: str, found: Iterable[Found]) -> Iterator[str]:
     yield text[at:]
 
 
-_STRING = re.compile(r'"(?P<inside>(?:[^"\\]++|\\.)*+)"(?P<names>\s*:)?', re.DOTALL)
-
-
 def conceal_message(message: Message) -> Message:
     """Return the message without secrets anywhere in it; the same message if it has none.
 
-    Tool arguments stay JSON. The bytes it came in lose their secrets too; once parts differ they only supply the fields
-    around them.
+    Tool arguments stay valid JSON. The bytes it arrived in lose their secrets too; if its parts changed, they are no
+    longer exact and only supply the fields around the parts.
     """
     edited = conceal_parts(message)
-    wire = message.wire and _concealed_wire(message.wire, exact=edited is message)
+    wire = message.wire and _conceal_wire(message.wire, exact=edited is message)
     if edited is message and wire is message.wire:
         return message
     return Message(role=edited.role, parts=edited.parts, name=edited.name, wire=wire)
 
 
 def conceal_parts(message: Message) -> Message:
-    """Return the message without secrets in its parts, for those who read nothing else of it.
+    """Return the message without secrets in its parts, for callers that read nothing else of it.
 
-    The same message if its parts have none; else one without the bytes it came in.
+    The same message if its parts have none; otherwise one without the bytes it arrived in.
     """
-    parts = tuple(_concealed(part) for part in message.parts)
+    parts = tuple(_conceal_part(part) for part in message.parts)
     if all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message
     return Message(role=message.role, parts=parts, name=message.name)
 
 
 def conceal_json(text: str) -> str:
-    """Return JSON text without secrets in its strings, judged also by the names they stand under.
+    """Return JSON text without secrets in its strings, which are also judged by the names of their fields.
 
-    Everything else stays byte for byte; text that is no JSON is concealed as text.
+    Everything else stays byte for byte; text that is not JSON is concealed as text.
     """
     try:
         json.loads(text)
@@ -137,46 +135,46 @@ def conceal_json(text: str) -> str:
         return conceal(text)
     pieces: list[str] = []
     at, name = 0, ""
-    for match in _STRING.finditer(text):
-        said = json.loads(f'"{match["inside"]}"', strict=False)
-        concealed = conceal(said)
+    for match in _JSON_STRING.finditer(text):
+        value = json.loads(f'"{match["inside"]}"', strict=False)
+        concealed = conceal(value)
         kind = kind_announced(name) if name and not text[at : match.start()].strip() else ""
-        if kind and concealed is said and is_kept_secret(kind, said):
+        if kind and concealed is value and is_secret_value(kind, value):
             concealed = marker(kind)
-        if concealed is not said:
-            pieces += (text[at : match.start()], _written(concealed), match["names"] or "")
+        if concealed is not value:
+            pieces += (text[at : match.start()], _as_json(concealed), match["names"] or "")
         else:
             pieces.append(text[at : match.end()])
-        at, name = match.end(), said if match["names"] else ""
+        at, name = match.end(), value if match["names"] else ""
     return "".join([*pieces, text[at:]])
 
 
-def _written(text: str) -> str:
-    """Return text as a JSON string; half a character can only be written escaped."""
-    return json.dumps(text, ensure_ascii=not _is_whole(text))
+def _as_json(text: str) -> str:
+    """Return text as a JSON string; a lone surrogate can only be written escaped."""
+    return json.dumps(text, ensure_ascii=not _has_no_surrogates(text))
 
 
-def _is_whole(text: str) -> bool:
+def _has_no_surrogates(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _concealed_wire(wire: Wire, *, exact: bool) -> Wire:
-    raw = _concealed_bytes(wire.raw)
+def _conceal_wire(wire: Wire, *, exact: bool) -> Wire:
+    raw = _conceal_bytes(wire.raw)
     if raw is wire.raw and exact:
         return wire
     return Wire(format=wire.format, raw=raw, exact=exact and wire.exact)
 
 
-def _concealed_bytes(raw: bytes) -> bytes:
+def _conceal_bytes(raw: bytes) -> bytes:
     text = raw.decode("utf-8", "surrogateescape")
     concealed = conceal_json(text)
     return raw if concealed == text else concealed.encode("utf-8", "surrogateescape")
 
 
-def _concealed(part: AnyPart) -> AnyPart:
+def _conceal_part(part: AnyPart) -> AnyPart:
     if isinstance(part, ToolResult):
-        return _concealed_result(part)
-    extra = _concealed_bytes(part.extra) if part.extra else part.extra
+        return _conceal_result(part)
+    extra = _conceal_bytes(part.extra) if part.extra else part.extra
     match part:
         case Text() | Thinking():
             text = conceal(part.text)
@@ -198,13 +196,13 @@ def _concealed(part: AnyPart) -> AnyPart:
             return part if same else replace(part, data=data, extra=extra)
 
 
-def _concealed_result(result: ToolResult) -> ToolResult:
+def _conceal_result(result: ToolResult) -> ToolResult:
     parts: list[ResultPart] = []
     for part in result.parts:
-        inner = _concealed(part)
+        inner = _conceal_part(part)
         assert isinstance(inner, Text | Image | Document | Opaque)
         parts.append(inner)
-    extra = _concealed_bytes(result.extra) if result.extra else result.extra
+    extra = _conceal_bytes(result.extra) if result.extra else result.extra
     if extra is result.extra and all(new is old for new, old in zip(parts, result.parts, strict=True)):
         return result
     return replace(result, parts=tuple(parts), extra=extra)

@@ -1,4 +1,4 @@
-"""Reading a transcript: what was asked, run, changed and reported, and what came of it."""
+"""Reading a transcript as a story: what the user asked, what the assistant said and ran, and what came of it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +13,8 @@ from lowwater.core.references import ERRORS_AND_FRAMES, signed_lines
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.text import clip, flat, named_in, sentences
 from lowwater.core.tools import ToolClass, arguments_of, classify, path_of, subject_in
+
+# Text: what harnesses and terminals add
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
@@ -30,7 +32,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(r"^[ \t]*</?[A-Za-z][\w-]*(?:\s[^<>\n]*)?/?>|</[A-Za-z][\w-]*>[ \t]*$", re.MULTILINE)
-"""Tags that begin or end a line: markup of a prompt, not something a sentence is about."""
+"""Tags at the beginning or end of a line: markup of a prompt, rather than part of a sentence."""
 _NOTICE = re.compile(
     r"""\s*(?:
       This\ session\ is\ being\ continued\ from\ a\ previous
@@ -56,55 +58,57 @@ _COMMAND = re.compile(
     (?:\s*<command-args>(?P<args>.*?)</command-args>)?""",
     re.VERBOSE | re.DOTALL,
 )
-"""How Claude Code writes down a slash command whose prompt it sends as the next text."""
+"""How Claude Code records a slash command; the command's prompt is the next text."""
 _IMAGE = re.compile(r"\[image[^\]\n]*\]", re.IGNORECASE)
 _RUNS_OF_BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return `text` without terminal codes and other control characters."""
     if text.isprintable() or text.replace("\n", " ").replace("\t", " ").isprintable():
         return text
     return _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def untagged(text: str) -> str:
-    """Return `text` without terminal codes and tags; what stands between tags stays."""
-    return _TAG.sub(" ", plain(text))
+def without_tags(text: str) -> str:
+    """Return `text` without terminal codes and tags; text between tags stays."""
+    return _TAG.sub(" ", plain_text(text))
 
 
-def said(text: str) -> str:
-    """Return what a person or the model itself said in a message, without what a harness injected; maybe nothing."""
-    bare = plain(text)
-    if _NOTICE.match(bare):
+def spoken_text(text: str) -> str:
+    """Return what a person or the model said in a text, without what a harness injected; possibly empty."""
+    stripped = plain_text(text)
+    if _NOTICE.match(stripped):
         return ""
-    if "<" in bare:
-        bare = _TAG.sub(" ", _BLOCK.sub(" ", bare))
-        if _NOTICE.match(bare):
+    if "<" in stripped:
+        stripped = _TAG.sub(" ", _BLOCK.sub(" ", stripped))
+        if _NOTICE.match(stripped):
             return ""
-    bare = _IMAGE.sub(" ", bare) if "[" in bare else bare
-    return _RUNS_OF_BLANK_LINES.sub("\n\n", bare).strip()
+    stripped = _IMAGE.sub(" ", stripped) if "[" in stripped else stripped
+    return _RUNS_OF_BLANK_LINES.sub("\n\n", stripped).strip()
 
 
 def own_words(message: Message) -> str:
-    """Return what the user said in a message of the user's role; empty if all of it comes from tools or the harness.
+    """Return what the user wrote in a message of role `user`; empty if all of it comes from tools or the harness.
 
-    Harnesses put reminders, notifications, hook output and the prompts of slash commands into such messages, as texts of
-    their own or inside a text. Of a slash command only its name and arguments are the user's.
+    Harnesses put reminders, notifications, hook output and the prompts of slash commands into user messages, as separate
+    texts or within the user's text. Of a slash command only the name and arguments are the user's.
     """
-    said_so_far: list[str] = []
-    is_prompt_of_command = False
+    own: list[str] = []
+    follows_command = False
     for part in message.parts:
         if not isinstance(part, Text):
             continue
         command = _COMMAND.match(part.text)
         if command:
-            said_so_far.append(f"{command['name'].strip()} {command['args'] or ''}".strip())
-        elif not is_prompt_of_command and (words := said(part.text)):
-            said_so_far.append(words)
-        is_prompt_of_command = command is not None
-    return "\n".join(said_so_far)
+            own.append(f"{command['name'].strip()} {command['args'] or ''}".strip())
+        elif not follows_command and (words := spoken_text(part.text)):
+            own.append(words)
+        follows_command = command is not None
+    return "\n".join(own)
 
+
+# The story: episodes, statements and steps
 
 _EXIT = re.compile(
     r"""(?:^|\n)\s*(?:Error:\ )?
@@ -125,7 +129,7 @@ _FAILING = re.compile(r"\A\s*(?:<tool_use_error>|Error\b|error:|Exit code [1-9]|
 
 
 class Step(Struct, frozen=True, kw_only=True, gc=False):
-    """One tool call and what came of it; `number` is that of the message with the call."""
+    """One tool call and its result; `number` is that of the message with the call."""
 
     number: int
     call: ToolCall
@@ -136,11 +140,11 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
     answered: bool
     failed: bool
     refused: bool = False
-    """Whether the user did not let it happen."""
+    """Whether the user rejected the call."""
 
 
 class Statement(Struct, frozen=True, kw_only=True, gc=False):
-    """What the assistant said; `closes` if no tool call came with it."""
+    """A text by the assistant; `closes` if its message has no tool calls."""
 
     number: int
     text: str
@@ -148,7 +152,7 @@ class Statement(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Episode(Struct, frozen=True, kw_only=True):
-    """What the user asked and everything up to the next time; `ask` is empty for what came before the first."""
+    """What the user asked and everything up to the next ask; `ask` is empty for what came before the first."""
 
     number: int
     ask: str
@@ -157,7 +161,7 @@ class Episode(Struct, frozen=True, kw_only=True):
 
     @property
     def reply(self) -> Statement | None:
-        """The last thing the assistant said, if it closed the episode."""
+        """The assistant's last statement, if it closed the episode."""
         last = self.statements[-1] if self.statements else None
         return last if last and last.closes else None
 
@@ -178,7 +182,7 @@ class Story(Struct, frozen=True, kw_only=True):
         return tuple(statement for episode in self.episodes for statement in episode.statements)
 
 
-class _Open:
+class _OpenEpisode:
     """The episode being read."""
 
     def __init__(self, number: int, ask: str) -> None:
@@ -196,43 +200,43 @@ class _Open:
 def story_of(request: SummaryRequest) -> Story:
     """Read the messages of a request as a story."""
     numbers = request.numbers or tuple(range(1, len(request.messages) + 1))
-    reader = _Reader(request.messages)
-    now = _Open(0, "")
+    reader = _StepReader(request.messages)
+    now = _OpenEpisode(0, "")
     episodes = [now]
     for number, message in zip(numbers, request.messages, strict=True):
         if message.role not in {"user", "assistant"}:
             continue
         if message.role == "user":
             if text := own_words(message):
-                now = _Open(number, text)
+                now = _OpenEpisode(number, text)
                 episodes.append(now)
             continue
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        if text := said(_text(message.parts)):
+        if text := spoken_text(_text(message.parts)):
             now.statements.append(Statement(number=number, text=text, closes=not calls))
         steps = [reader.step(call, number) for call in calls]
         now.steps += steps
-        if words := _words_of_refusal(steps):
-            now = _Open(number, words)
+        if words := _refusal_texts(steps):
+            now = _OpenEpisode(number, words)
             episodes.append(now)
     return Story(episodes=tuple(episode.close() for episode in episodes))
 
 
 def _text(parts: tuple[AnyPart, ...]) -> str:
-    """Return what is text among parts; nearly always that is one."""
+    """Return the text of the parts; nearly always there is one part."""
     if len(parts) == 1:
         return parts[0].text if isinstance(parts[0], Text) else ""
     return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
-def _words_of_refusal(steps: Iterable[Step]) -> str:
-    """Return what the user said instead of letting calls happen: harnesses put it into the result."""
+def _refusal_texts(steps: Iterable[Step]) -> str:
+    """Return what the user said when rejecting calls, which harnesses put into the result."""
     found = (_REFUSED.match(step.output) for step in steps if step.refused)
-    return "\n".join(filter(None, (said(match["words"] or "") for match in found if match)))
+    return "\n".join(filter(None, (spoken_text(match["words"] or "") for match in found if match)))
 
 
-class _Reader:
-    """Pairs calls with results, and polls of a running command with that command."""
+class _StepReader:
+    """Pairs calls with their results, and polls of a running command with that command."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self._results = {
@@ -268,7 +272,7 @@ class _Reader:
 
 
 def _kind(call: ToolCall, arguments: dict[str, object]) -> ToolClass:
-    """Return the kind of tool; an editor that is asked to view a file reads it."""
+    """Return the kind of tool; an editor's `view` command is a read."""
     kind = classify(call.name)
     return "read" if kind == "write" and arguments.get("command") == "view" else kind
 
@@ -281,17 +285,19 @@ def _subject(call: ToolCall, arguments: dict[str, object]) -> str:
 
 
 def _says_failed(output: str) -> bool:
-    """Tell whether an output begins or ends with the words of a failure."""
+    """Return whether an output begins or ends like that of a failed call."""
     for end in (output[:400], output[-200:]):
         if "xit" in end and (exit_line := _EXIT.search(end)):
             return exit_line[1] != "0"
     return bool(_FAILING.match(output, 0, 200))
 
 
+# Commands: their purpose
+
 Purpose = Literal["test", "build", "check", "view", "commit", "publish", "other"]
 
-_READ = 2_000
-"""Characters of a command that say what it is; what follows is a script or a document."""
+_COMMAND_READ = 2_000
+"""Characters of a command that are looked at; the rest is usually a script or a document."""
 _SHELLS = re.compile(r"^(?:/\S*/)?(?:ba|z)?sh\s+-l?c\s+(['\"]?)(?P<inner>.*)\1$", re.DOTALL)
 _PREFIX = re.compile(
     r"""^(?:\(\s*)?(?:
@@ -348,13 +354,13 @@ _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
 
 
 def command_of(step: Step) -> str:
-    """Return the command a shell step ran, as written; nothing for any other step."""
+    """Return the command of a shell step as written; empty for any other step."""
     return step.subject if step.kind == "shell" else ""
 
 
-def bare(command: str) -> str:
-    """Return a command on one line without changes of directory, variables, redirections and filters around it."""
-    start = command.strip()[:_READ]
+def bare_command(command: str) -> str:
+    """Return a command on one line, without `cd`, variables, redirections and filters around it."""
+    start = command.strip()[:_COMMAND_READ]
     shell = _SHELLS.match(start)
     line = (shell["inner"] if shell else start).strip()
     while True:
@@ -370,24 +376,26 @@ def bare(command: str) -> str:
     return flat(line)
 
 
-def aim_of(step: Step) -> Purpose:
-    """Return what a step's command is for; a step without one has no purpose of its own."""
-    return _aim_of(command_of(step).strip()[:_READ]) if step.kind == "shell" else "other"
+def purpose_of(step: Step) -> Purpose:
+    """Return the purpose of a step's command; `other` for a step without a command."""
+    return _cached_purpose(command_of(step).strip()[:_COMMAND_READ]) if step.kind == "shell" else "other"
 
 
 @lru_cache(maxsize=512)
-def _aim_of(command: str) -> Purpose:
-    return purpose(bare(command))
+def _cached_purpose(command: str) -> Purpose:
+    return purpose_of_command(bare_command(command))
 
 
-def purpose(command: str) -> Purpose:
-    """Return what a bare command is for; heredocs and scripts count by their first line."""
+def purpose_of_command(command: str) -> Purpose:
+    """Return the purpose of a bare command; heredocs and scripts are judged by how they begin."""
     line = command[:400]
     return next((name for name, pattern in _PURPOSES if pattern.search(line)), "other")
 
 
-_OUTCOME = 20_000
-"""Characters at the end of an output in which runners print their figures."""
+# Commands: their outcome
+
+_OUTCOME_READ = 20_000
+"""Characters at the end of an output in which test runners print their figures."""
 _FIGURES = (
     re.compile(r"^=+ (?P<said>(?=.*\b(?:passed|failed|error))[^=\n]+?) in [\d.]+s.*=+$", re.MULTILINE),
     re.compile(r"^(?P<said>\d+ (?:passed|failed)(?:, \d+ \w+)*) in [\d.]+s", re.MULTILINE),
@@ -418,7 +426,7 @@ _MOST_NAMES = 8
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """How a command ended; `figures` is what its runner counted, in its own words."""
+    """How a command ended; `figures` is the count that its runner printed."""
 
     ok: bool
     figures: str = ""
@@ -431,8 +439,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def outcome_of(step: Step) -> Outcome:
-    """Read the outcome out of a step's output."""
-    text = plain(step.output[-_OUTCOME:])
+    """Return the outcome that a step's output reports."""
+    text = plain_text(step.output[-_OUTCOME_READ:])
     figures = next((flat(match["said"]) for match in (_last(p, text) for p in _FIGURES) if match), "")
     failing = tuple(dict.fromkeys(islice(_failing(text), 40)))[:_MOST_NAMES]
     packages = _GO.findall(text)
@@ -456,6 +464,8 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
         pass
     return found
 
+
+# Files
 
 Touch = Literal["created", "written", "edited", "deleted", "read"]
 
@@ -486,11 +496,11 @@ _CHANGES = (
     "patch",
 )
 _MOST_SHOWN = 5
-"""Files that one shell command is taken to have shown."""
+"""The most files that one shell command counts as having shown."""
 
 
-class Touched(Struct, kw_only=True):
-    """What happened to one file so far."""
+class FileActivity(Struct, kw_only=True):
+    """What has happened to one file so far."""
 
     created: bool = False
     deleted: bool = False
@@ -499,58 +509,58 @@ class Touched(Struct, kw_only=True):
     reads: int = 0
     ranges: list[tuple[int, int]] = []
     symbols: dict[str, None] = {}
-    """What was defined in the text that was written, in order."""
+    """The names that the written text defines, in order."""
     last: int = 0
     """The number of the message that touched it last."""
     order: int = 0
-    """Larger for what was touched later."""
+    """Larger for files touched later."""
 
     @property
     def changed(self) -> bool:
-        """Whether anything but reading happened to it."""
+        """Whether the file was changed rather than only read."""
         return self.created or self.deleted or self.writes > 0 or self.edits > 0
 
 
-Files = dict[str, Touched]
+Files = dict[str, FileActivity]
 
 
-def touch_files(files: Files, story: Story) -> None:
-    """Count the story's steps into `files`; failed ones touched nothing."""
+def record_file_activity(files: Files, story: Story) -> None:
+    """Add the story's steps to `files`; failed steps touch nothing."""
     for order, step in enumerate(story.steps, start=1):
         if step.failed or not step.answered:
             continue
         directory = step.arguments.get("workdir")
         base = directory if isinstance(directory, str) else ""
-        for path, touch in _touches(step):
-            file = files.setdefault(_joined(base, path), Touched())
+        for path, touch in _file_touches(step):
+            file = files.setdefault(_resolved_path(base, path), FileActivity())
             file.order, file.last = order, step.number
             if touch in {"created", "written", "edited"}:
-                file.symbols |= dict.fromkeys(_defined(step, path))
-            _count(file, touch, step)
+                file.symbols |= dict.fromkeys(_defined_symbols(step, path))
+            _record_touch(file, touch, step)
 
 
-def _touches(step: Step) -> Iterator[tuple[str, Touch]]:
+def _file_touches(step: Step) -> Iterator[tuple[str, Touch]]:
     match step.kind:
         case "read" if path := path_of(step.call):
             yield path, "read"
         case "write":
-            yield from _written(step)
+            yield from _file_writes(step)
         case "shell" if _PATCH in step.subject:
-            yield from _patched(step.subject)
+            yield from _patched_files(step.subject)
         case "shell":
-            shown = (*_SED.finditer(command_of(step)), *_SHOWN.finditer(bare(command_of(step))))
+            shown = (*_SED.finditer(command_of(step)), *_SHOWN.finditer(bare_command(command_of(step))))
             yield from ((match["path"], "read") for match in shown[:_MOST_SHOWN])
         case _:
             pass
 
 
-def _written(step: Step) -> Iterator[tuple[str, Touch]]:
+def _file_writes(step: Step) -> Iterator[tuple[str, Touch]]:
     texts = (value for value in step.arguments.values() if isinstance(value, str))
     patch = next((text for text in texts if _PATCH in text), "")
     if not step.arguments and _PATCH in step.call.arguments:
         patch = step.call.arguments
     if patch:
-        yield from _patched(patch)
+        yield from _patched_files(patch)
     elif path := path_of(step.call):
         whole = not any(name in step.arguments for name in _PARTIAL)
         verb = step.arguments.get("command", "")
@@ -558,13 +568,13 @@ def _written(step: Step) -> Iterator[tuple[str, Touch]]:
         yield path, "created" if made else "written" if whole else "edited"
 
 
-def _patched(patch: str) -> Iterator[tuple[str, Touch]]:
+def _patched_files(patch: str) -> Iterator[tuple[str, Touch]]:
     for verb, path, moved in _PATCHED.findall(patch):
         yield (moved or path), _VERBS.get(verb, "edited")
 
 
-def _defined(step: Step, path: str) -> Iterator[str]:
-    """Yield the names that a step's text for a file defines."""
+def _defined_symbols(step: Step, path: str) -> Iterator[str]:
+    """Yield the names that a step defines in a file."""
     texts = [value for name in _CHANGES if isinstance(value := step.arguments.get(name), str)]
     if not texts and step.kind == "shell":
         texts = [step.subject]
@@ -574,12 +584,12 @@ def _defined(step: Step, path: str) -> Iterator[str]:
         yield from _DEFINED.findall(text, max(start, 0), stop if stop > 0 else len(text))
 
 
-def _count(file: Touched, touch: Touch, step: Step) -> None:
+def _record_touch(file: FileActivity, touch: Touch, step: Step) -> None:
     match touch:
         case "read":
             file.reads += 1
             if lines := _lines_read(step):
-                file.ranges = united([*file.ranges, lines])
+                file.ranges = merge_ranges([*file.ranges, lines])
         case "deleted":
             file.deleted = True
         case "created":
@@ -602,8 +612,8 @@ def _lines_read(step: Step) -> tuple[int, int] | None:
     return (int(sed["first"]), int(sed["last"])) if sed else None
 
 
-def united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the ranges in order, those that touch or overlap made one."""
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges in order; adjacent and overlapping ones are merged."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if result and first <= result[-1][1] + 1:
@@ -613,8 +623,8 @@ def united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return result
 
 
-def _joined(base: str, path: str) -> str:
-    """Return a path below the directory it was named in, without `.` and `..` steps."""
+def _resolved_path(base: str, path: str) -> str:
+    """Return the path relative to its working directory, without `.` and `..`."""
     whole = path if path.startswith(("/", "~")) or not base else f"{base.rstrip('/')}/{path}"
     steps: list[str] = []
     for step in whole.split("/"):
@@ -624,6 +634,8 @@ def _joined(base: str, path: str) -> str:
             steps.append(step)
     return "/".join(steps[1:] if steps[0] == "." and len(steps) > 1 else steps)
 
+
+# What the assistant said
 
 _PROCESS = re.compile(
     r"""^(?:(?:wait|hmm|ah|oh|ok(?:ay)?|good|great|perfect|excellent|now|alright|first|next|then|so|right|yes|sure|done)
@@ -658,22 +670,22 @@ _WEIGHTY = re.compile(
 
 
 class AssistantSentence(Struct, frozen=True, kw_only=True):
-    """One sentence of the assistant, with the names in it."""
+    """One sentence by the assistant, with the names in it."""
 
     number: int
     text: str
     names: frozenset[str]
     process: bool
-    """Whether it only announces what is done next, or is polite."""
+    """Whether it only announces the next step, or is a pleasantry."""
 
     @property
     def weight(self) -> float:
-        """How much a reader would miss it."""
+        """How important the sentence is."""
         weight = min(len(self.names), 5) + (2 if _WEIGHTY.search(self.text) else 0)
         return weight - 4 if self.process else weight
 
 
-def told(statement: Statement) -> tuple[AssistantSentence, ...]:
+def sentences_of(statement: Statement) -> tuple[AssistantSentence, ...]:
     """Return the sentences of a statement."""
     return tuple(
         AssistantSentence(
@@ -687,16 +699,14 @@ def told(statement: Statement) -> tuple[AssistantSentence, ...]:
 
 
 def is_process(sentence: str) -> bool:
-    """Tell whether a sentence only announces the next step or is polite."""
+    """Return whether a sentence only announces the next step or is a pleasantry."""
     straight = sentence.replace("’", "'")
     return any(pattern.match(straight) for pattern in (_PROCESS, _NOW, _PLEASANTRY))
 
 
-def condense(told_sentences: Sequence[AssistantSentence], limit: int) -> str:
-    """Return the sentences that matter most, in their order, within `limit` characters; at least the first of them."""
-    candidates = [sentence for sentence in told_sentences if _says_something(sentence)] or list(
-        told_sentences
-    )
+def condense_sentences(spoken: Sequence[AssistantSentence], limit: int) -> str:
+    """Return the most important sentences, in order, within `limit` characters; if none fits, the best one clipped."""
+    candidates = [sentence for sentence in spoken if _is_informative(sentence)] or list(spoken)
     if not candidates:
         return ""
     ranked = sorted(
@@ -710,28 +720,30 @@ def condense(told_sentences: Sequence[AssistantSentence], limit: int) -> str:
             left -= len(candidates[at].text) + 2
     if not chosen:
         return clip(candidates[ranked[0]].text, limit)
-    return joined(candidates[at].text for at in sorted(chosen))
+    return join_sentences(candidates[at].text for at in sorted(chosen))
 
 
-def _says_something(sentence: AssistantSentence) -> bool:
+def _is_informative(sentence: AssistantSentence) -> bool:
     if (sentence.process and not sentence.names) or sentence.text.endswith(","):
         return False
     return len(sentence.text) >= 20 or bool(sentence.names)
 
 
-def joined(texts: Iterable[str]) -> str:
-    """Return sentences and bullet points as one line of running text."""
+def join_sentences(texts: Iterable[str]) -> str:
+    """Return sentences and bullet points as one line."""
     ended = [text if text.endswith((".", "!", "?", ":", ";", "。", "…")) else f"{text};" for text in texts]
-    joined = " ".join(ended)
-    return joined[:-1] + "." if joined.endswith((";", ":")) else joined
+    line = " ".join(ended)
+    return line[:-1] + "." if line.endswith((";", ":")) else line
 
 
-COMPARED = 100
-"""Error lines are the same when this many first characters are."""
-_TELLING = frozenset({"shell", "other"})
-"""Tools whose output may hold errors though the call succeeded."""
-_MOST = 10
-"""Error lines taken from one output."""
+# Errors
+
+_COMPARED = 100
+"""The number of leading characters by which error lines are compared."""
+_ERROR_TOOLS = frozenset({"shell", "other"})
+"""Kinds of tools whose output may contain errors although the call succeeded."""
+_MOST_ERRORS = 10
+"""The most error lines taken from one output."""
 _FRAME = re.compile(r'\s*File "[^"\n]+", line \d+')
 _CODE_BEGINS = re.compile(
     r"""\s*(?:[+>|]|-(?!--)|//|\#|\*|/\*|\d+[:\-→\t│|]|["'`{\[]|undefined,|std(?:err|out):|at\s
@@ -749,14 +761,14 @@ _CODE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _GREPPED = re.compile(r"^[\w@./+-]+[:-]\d+[:-]\s*(?P<rest>.*)")
-_ANCHORED = re.compile(
+_ERROR_START = re.compile(
     r"""\W*(?:[\w./@-]+:\ )?(?:
       error(?:\[\w+\])?: | fatal: | panic: | Error: | ERROR\b | FAIL(?:ED|URE)?\b | CONFLICT\b
     | [A-Z][\w.]*(?:Error|Exception)\b
     ) | \s*---\ FAIL | \s*File\ " """,
     re.VERBOSE,
 )
-"""How an error line begins in the output of a command that did not say it failed."""
+"""How an error line begins in the output of a command that did not fail."""
 _TIMING = re.compile(r"\s*[(\[]?\b\d+(?:\.\d+)?\s?(?:ms|s|µs)\b[)\]]?")
 _TIMED = re.compile(r"\d\s?(?:ms|s|µs)\b")
 _DIGITS = re.compile(r"\d+")
@@ -768,64 +780,64 @@ def error_lines(step: Step) -> tuple[str, ...]:
 
 
 def errors_in(step: Step) -> dict[str, str]:
-    """Return the error lines of a step's output by their `same_error`."""
-    if not step.answered or step.refused or (step.kind not in _TELLING and not step.failed):
+    """Return the distinct error lines of a step's output by their `same_error` key."""
+    if not step.answered or step.refused or (step.kind not in _ERROR_TOOLS and not step.failed):
         return {}
-    aim = aim_of(step)
+    aim = purpose_of(step)
     if aim == "view" and not step.failed:
         return {}
     certain = step.failed or aim in {"test", "check", "build"}
-    lines = _distinct(_lines(step.output, None if certain else _ANCHORED))
+    lines = _distinct_errors(_error_candidates(step.output, None if certain else _ERROR_START))
     if lines or step.kind == "shell" or not step.failed:
         return lines
-    first = next(filter(None, (flat(untagged(line)) for line in step.output[:2_000].splitlines())), "")
+    first = next(filter(None, (flat(without_tags(line)) for line in step.output[:2_000].splitlines())), "")
     return {same_error(first): first} if first else {}
 
 
-def compared(line: str) -> str:
-    """Return what of an error line counts when it is looked for: its first hundred characters, without half a word."""
+def error_prefix(line: str) -> str:
+    """Return the part of an error line to search for: its first hundred characters, cut between words."""
     text = flat(line)
-    if len(text) <= COMPARED:
+    if len(text) <= _COMPARED:
         return text
-    cut = text[:COMPARED]
-    return cut if text[COMPARED].isspace() else cut.rpartition(" ")[0] or cut
+    cut = text[:_COMPARED]
+    return cut if text[_COMPARED].isspace() else cut.rpartition(" ")[0] or cut
 
 
 def same_error(line: str) -> str:
-    """Return a key that is equal for error lines which differ in timings and counts only."""
+    """Return a key that is equal for error lines that differ only in timings and counts."""
     text = flat(line)
-    return _DIGITS.sub("0", _TIMING.sub("", text) if _TIMED.search(text) else text)[:COMPARED]
+    return _DIGITS.sub("0", _TIMING.sub("", text) if _TIMED.search(text) else text)[:_COMPARED]
 
 
-def _lines(output: str, begins: re.Pattern[str] | None) -> Iterator[str]:
-    """Yield error lines that begin so, if that is asked; of a traceback's frames only the deepest, before its error."""
+def _error_candidates(output: str, start: re.Pattern[str] | None) -> Iterator[str]:
+    """Yield error lines, only those that match `start` if it is given; before a traceback's error, its deepest frame."""
     frame = ""
     for signed in signed_lines(output, ERRORS_AND_FRAMES):
-        line = plain(output[signed.start : min(signed.end, signed.start + 400)])
+        line = plain_text(output[signed.start : min(signed.end, signed.start + 400)])
         if _FRAME.match(line):
             frame = line
             continue
-        if begins and not begins.match(line):
+        if start and not start.match(line):
             continue
         if _is_code(line) or ((grepped := _GREPPED.match(line)) and _is_code(grepped["rest"])):
             continue
         if frame:
             yield flat(frame)
             frame = ""
-        yield flat(untagged(line) if "<" in line else line)
+        yield flat(without_tags(line) if "<" in line else line)
 
 
 def _is_code(line: str) -> bool:
-    """Tell whether a line looks as if it mentioned an error without being one: code, diffs, passing tests."""
+    """Return whether a line only mentions an error: code, diffs, passing tests."""
     return bool(_CODE_BEGINS.match(line) or line.rstrip().endswith(_CODE_ENDS) or _CODE.search(line))
 
 
-def _distinct(lines: Iterable[str]) -> dict[str, str]:
-    """Return the first of the lines that differ, by what makes them differ."""
+def _distinct_errors(lines: Iterable[str]) -> dict[str, str]:
+    """Return the first line for each `same_error` key."""
     found: dict[str, str] = {}
     for line in lines:
         if len(line) > 8:
             found.setdefault(same_error(line), line)
-            if len(found) == _MOST:
+            if len(found) == _MOST_ERRORS:
                 break
     return found

@@ -1,12 +1,21 @@
-"""The summarizer that needs no model: it fills the template with what the transcript really contains."""
+"""The summarizer without a model: it fills the template with what the transcript contains."""
 
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lowwater.core.summary.activity import AssistantSentence, Story, story_of, told
+from lowwater.core.summary.activity import AssistantSentence, Story, sentences_of, story_of
 from lowwater.core.summary.critical import missing_from, references_of
-from lowwater.core.summary.notes import Budget, Note, Room, arranged, carried, ranked, room_for, uncited
+from lowwater.core.summary.notes import (
+    Budget,
+    Note,
+    Room,
+    by_worth,
+    carried_notes,
+    room_for,
+    to_outline,
+    without_handle,
+)
 from lowwater.core.summary.request import Critical, SummaryRequest, Written
 from lowwater.core.summary.safety import concealed
 from lowwater.core.summary.talk_sections import (
@@ -37,12 +46,12 @@ from lowwater.core.summary.work_sections import (
 )
 from lowwater.protocols import Tokenizer
 
-NAME = "extractive"
-_FACTS = 0.72
-"""Share of the budget for what the sections want; the rest goes to references they have not named."""
+_NAME = "extractive"
+_NOTES_SHARE = 0.72
+"""The share of the budget for the sections' notes; the rest goes to critical references that they do not name."""
 
-_WORTH_ADDING = 0.65
-"""Notes worth less are not used to fill up what is left."""
+_LEAST_WORTH = 0.65
+"""Notes worth less than this are not used to fill the rest of the budget."""
 
 
 class Extractive(Struct, frozen=True):
@@ -51,36 +60,36 @@ class Extractive(Struct, frozen=True):
     tokenizer: Tokenizer
 
     def summarize(self, request: SummaryRequest, /) -> Written:
-        """Return the extract; it never fails and never calls a model."""
-        return Written(text=extract(request, self.tokenizer), by=NAME)
+        """Return the extract; this never fails and never calls a model."""
+        return Written(text=extract(request, self.tokenizer), by=_NAME)
 
 
 def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
     """Return a summary of at most `max_tokens`; the same request gives the same text.
 
-    An update with no new messages returns the previous summary, shortened only if it does not fit.
+    Without new messages it returns the previous summary, shortened only if it does not fit.
     """
     request = concealed(request)
     previous = parse(request.previous)
     if not request.messages:
-        return _again(previous, request, tokenizer)
+        return _rewrite_previous(previous, request, tokenizer)
     story = story_of(request)
     room = room_for(request)
-    sentences = tuple(sentence for statement in story.statements for sentence in told(statement))
+    sentences = tuple(sentence for statement in story.statements for sentence in sentences_of(statement))
     budget = Budget(request.max_tokens, tokenizer)
-    notes = tuple(_notes(request, story, previous, sentences, room))
-    budget.share(notes, _FACTS)
+    notes = tuple(_all_notes(request, story, previous, sentences, room))
+    budget.share(notes, _NOTES_SHARE)
     wanted = references_of(story, request.previous)
     missing = missing_from(budget.text(), wanted)
     budget.add(sentence_notes(missing, sentences, room))
-    budget.add(_with_errors(notes, missing))
+    budget.add(_notes_with_errors(notes, missing))
     budget.add(name_notes(missing_from(budget.text(), wanted)))
-    budget.add(note for note in ranked(notes) if note.worth >= _WORTH_ADDING)
+    budget.add(note for note in by_worth(notes) if note.worth >= _LEAST_WORTH)
     budget.add(written_notes(story, budget.text(), room))
     return budget.text()
 
 
-def _notes(
+def _all_notes(
     request: SummaryRequest,
     story: Story,
     previous: Outline,
@@ -90,7 +99,7 @@ def _notes(
     todo = todo_of(story, previous)
     yield from goal_notes(story, previous, room)
     yield from constraint_notes(story, previous, room)
-    yield from _carried(previous, story, todo)
+    yield from _carried_over(previous, story, todo)
     yield from progress_notes(story, previous, request.newest_user, room)
     yield from _todo_notes(todo)
     yield from error_notes(story, previous, room)
@@ -104,45 +113,45 @@ def _notes(
     yield from tool_note(story, previous)
 
 
-def _again(previous: Outline, request: SummaryRequest, tokenizer: Tokenizer) -> str:
-    """Return a summary for which nothing new came, or several joined into one, in at most `max_tokens`."""
+def _rewrite_previous(previous: Outline, request: SummaryRequest, tokenizer: Tokenizer) -> str:
+    """Return the previous summary, or several of them merged into one, in at most `max_tokens`."""
     notes: list[Note] = []
     for section in Section:
         if section == Section.FILES and roots_of(previous) > 1:
             notes += file_notes(files_of(Story(episodes=()), previous), room_for(request))
-            notes += _unknown_files(previous)
+            notes += _unparsed_file_notes(previous)
         else:
-            notes += carried(previous, section, 1.0)
-    once = {(note.section, uncited(note.text)): note for note in reversed(notes)}
-    whole = render(arranged(list(reversed(once.values()))))
+            notes += carried_notes(previous, section, 1.0)
+    unique = {(note.section, without_handle(note.text)): note for note in reversed(notes)}
+    whole = render(to_outline(list(reversed(unique.values()))))
     if tokenizer.count(whole) <= request.max_tokens:
         return whole
     budget = Budget(request.max_tokens, tokenizer)
-    budget.share(once.values(), 1.0)
+    budget.share(unique.values(), 1.0)
     return budget.text()
 
 
-def _carried(previous: Outline, story: Story, todo: Todo) -> Iterator[Note]:
-    """Yield what a previous summary said and no other step looks after."""
+def _carried_over(previous: Outline, story: Story, todo: Todo) -> Iterator[Note]:
+    """Yield the items of a previous summary that no other function updates."""
     for section, worth in ((Section.DONE, 1.2), (Section.RESOLVED, 0.9), (Section.CONTEXT, 0.7)):
-        yield from carried(previous, section, worth)
-    yield from _unknown_files(previous)
+        yield from carried_notes(previous, section, worth)
+    yield from _unparsed_file_notes(previous)
     if not todo.known:
-        for note in carried(previous, Section.IN_PROGRESS, 2):
+        for note in carried_notes(previous, Section.IN_PROGRESS, 2):
             if not note.text.startswith((WORKING, LAST_SAID)):
                 yield note
     if not story.statements and not story.steps:
-        yield from carried(previous, Section.PENDING, 8)
+        yield from carried_notes(previous, Section.PENDING, 8)
 
 
-def _unknown_files(previous: Outline) -> Iterator[Note]:
-    return (note for note in carried(previous, Section.FILES, 2) if not is_known_item(note.text))
+def _unparsed_file_notes(previous: Outline) -> Iterator[Note]:
+    return (note for note in carried_notes(previous, Section.FILES, 2) if not is_known_item(note.text))
 
 
-def _with_errors(notes: Sequence[Note], missing: Sequence[Critical]) -> Iterator[Note]:
-    """Yield the notes that tell missing errors together with their command and what became of them."""
+def _notes_with_errors(notes: Sequence[Note], missing: Sequence[Critical]) -> Iterator[Note]:
+    """Return the notes that contain missing error lines, with their command and outcome."""
     lines = [reference.text for reference in missing if reference.kind == "error"]
-    return (note for note in ranked(notes) if any(line in note.text for line in lines))
+    return (note for note in by_worth(notes) if any(line in note.text for line in lines))
 
 
 def _todo_notes(todo: Todo) -> Iterator[Note]:

@@ -1,4 +1,4 @@
-"""What a summary is asked for, what came back, and what was found when it was checked."""
+"""Requests for a summary, the summaries written for them, and the verdicts on those."""
 
 from typing import Literal
 
@@ -20,24 +20,24 @@ VerdictCode = Literal[
     "not_smaller",
     "references_missing",
     "too_long",
-    # of a provider's own block
+    # verdicts on a provider's compaction block
     "no_block",
     "unsigned",
     "holds_secrets",
     "unknown_handles",
     "prohibition_dropped",
 ]
-"""What can be said of a summary."""
+"""The reason codes of a verdict."""
 
 
 class CachedPrefix(Struct, frozen=True, kw_only=True):
-    """The request that was sent last: a summary asked for by extending it reads the provider's cache up to its end."""
+    """The last request sent; a summary request that extends it reads the provider's cache up to its end."""
 
     format: Format
     body: bytes
-    """The JSON as it was sent, with every parameter the cache depends on."""
+    """The JSON as it was sent, with every parameter that the cache depends on."""
     since: tuple[Message, ...] = ()
-    """What came after it and the next request would hold: the answer, tool results, what the user said."""
+    """What the next request would add: the answer, tool results, the user's message."""
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
@@ -46,35 +46,35 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     max_tokens: int
     numbers: tuple[int, ...] = ()
-    """The messages' numbers in their session, one each; empty if there are none to refer to."""
+    """The messages' numbers in their session, one each; empty if they have none."""
     previous: str = ""
-    """The summary to update: it stands for what came before `messages`."""
+    """The summary to update, which covers what came before `messages`."""
     focus: str = ""
     """A topic to keep in more detail."""
     newest_user: Message | None = None
-    """The newest user message of the session, among `messages` or behind them."""
+    """The newest user message of the session, among `messages` or after them."""
     recall: bool = False
-    """Whether the reader can call messages back by their handle."""
+    """Whether the reader can recall messages by their handle."""
     riding: CachedPrefix | None = None
-    """Ask by extending this request if the summarizer can; None to show it `messages` as a transcript."""
+    """The request to extend, if the summarizer can; None to show it `messages` as a transcript."""
     native: bool = False
-    """Have the provider compact what `riding` holds into a block of its own, rather than a model write about it."""
+    """Whether the provider is to compact the request in `riding` into its own block, instead of a model writing a summary."""
     redact: bool = True
-    """Whether the summary may not hold secrets, nor a transcript that is shown to have it written."""
+    """Whether secrets must be kept out of the summary and of the transcript that the summarizer is shown."""
     within: float | None = None
-    """Seconds after which nobody waits for the summary any more; None if that is not known."""
+    """Seconds after which the caller no longer waits for the summary; None if that is not known."""
 
 
 class Written(Struct, frozen=True, kw_only=True, rename=stored_as("written"), forbid_unknown_fields=True):
-    """A summary as its summarizer gave it, before anyone checked it."""
+    """A summary as its summarizer returned it, not yet validated."""
 
     text: str
     by: str
     """Which summarizer wrote it."""
     cut_off: bool = False
-    """Whether it ended because its length was used up."""
+    """Whether it ended at the output limit."""
     usage: Usage | None = None
-    """What the call consumed, as its provider reported it; None if no model was asked or none said."""
+    """The usage that the provider reported; None if it reported none or no model was asked."""
     model: str = ""
     """The model that wrote it, as its provider names it; empty if none did."""
     block: bytes = b""
@@ -90,17 +90,17 @@ class Critical(Struct, frozen=True, kw_only=True, rename=stored_as("critical"), 
 
 
 class Verdict(Struct, frozen=True, kw_only=True, rename=stored_as("verdict"), forbid_unknown_fields=True):
-    """Whether a summary may stand for what it replaces, and why."""
+    """Whether a summary may replace the messages it covers, and why."""
 
     accepted: bool
     because: Reason
     score: float
-    """The share of critical references it kept, 0 to 1."""
+    """The share of critical references that it kept, 0 to 1."""
     missing: tuple[Critical, ...] = ()
 
     @property
     def first_missing(self) -> tuple[str, ...]:
-        """The five missing references to report."""
+        """The first five missing references, for reports."""
         return tuple(reference.text for reference in self.missing[:5])
 
 

@@ -1,4 +1,4 @@
-"""What a summary may be made from, and checks of its text: no secrets, whole characters, no invented handles."""
+"""What summarizers may see, and cleaning what they wrote: no secrets, no lone surrogates, no invented handles."""
 
 import re
 from collections.abc import Container, Iterable
@@ -9,20 +9,26 @@ from lowwater.core.messages import Message
 from lowwater.core.secrets.redaction import conceal, conceal_parts
 from lowwater.core.summary.request import SummaryRequest
 
+NO_SUCH_MESSAGE = "[no such message]"
+"""What replaces a handle of a message that the summary does not cover."""
+_RANGE_END = r"(?:[-–—](?:lw:)?[0-9]+|\s?(?:-|–|—|to)\s?lw:\s?[0-9]+)?"
+_HANDLE = re.compile(rf"(?<![\w:])lw:\s?[0-9]+{_RANGE_END}(?:,(?:lw:)?[0-9]+{_RANGE_END})*", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]+")
+_LABEL_CHARS = 200
+
 
 def shown_to_others(request: SummaryRequest) -> SummaryRequest:
-    """Return the request as it is handed to whoever writes the summary: without secrets, if it asks for that.
+    """Return the request as a summarizer may see it: without secrets if `redact`, which stays set.
 
-    It still asks for it, so that a summarizer knows. Messages come without the bytes they came in, which may hold what
-    their parts no longer do.
+    The messages lose the bytes they arrived in, which may contain the secrets that were removed from their parts.
     """
     if not request.redact:
         return request
-    told = concealed(request)
-    newest = told.newest_user
+    safe = concealed(request)
+    newest = safe.newest_user
     return replace(
-        told,
-        messages=tuple(map(_without_bytes, told.messages)),
+        safe,
+        messages=tuple(map(_without_bytes, safe.messages)),
         newest_user=None if newest is None else _without_bytes(newest),
         redact=True,
     )
@@ -33,9 +39,9 @@ def _without_bytes(message: Message) -> Message:
 
 
 def concealed(request: SummaryRequest) -> SummaryRequest:
-    """Return the request without secrets in what is to be condensed, if it asks for that; then it asks no more.
+    """Return the request without secrets in what is to be summarised and with `redact` off; unchanged if it was off.
 
-    What it rides on stays byte for byte: the provider has it already, and its cache depends on it.
+    The cached prefix stays byte for byte: the provider has seen it already, and its cache depends on it.
     """
     if not request.redact:
         return request
@@ -49,18 +55,10 @@ def concealed(request: SummaryRequest) -> SummaryRequest:
     )
 
 
-_UPTO = r"(?:[-–—](?:lw:)?[0-9]+|\s?(?:-|–|—|to)\s?lw:\s?[0-9]+)?"
-_HANDLE = re.compile(rf"(?<![\w:])lw:\s?[0-9]+{_UPTO}(?:,(?:lw:)?[0-9]+{_UPTO})*", re.IGNORECASE)
-_DIGITS = re.compile(r"[0-9]+")
-NO_SUCH_MESSAGE = "[no such message]"
-"""What stands where a summary named a message that it does not stand for."""
-_LONGEST_LABEL = 200
-
-
 def whole_characters(text: str) -> str:
-    """Return `text` without halves of characters, which no provider and no store accepts.
+    """Return `text` without lone surrogates, which no provider and no store accepts.
 
-    A half is shown as the replacement character; two that belong together become the character that they are.
+    A lone surrogate becomes the replacement character; a pair becomes the character it encodes.
     """
     try:
         text.encode()
@@ -70,15 +68,15 @@ def whole_characters(text: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Return a name that somebody else chose such that it can be stored and printed on one line."""
+    """Return a name from outside as something that can be stored and printed on one line."""
     shown = "".join(character if character.isprintable() else " " for character in whole_characters(text))
-    return shown[:_LONGEST_LABEL]
+    return shown[:_LABEL_CHARS]
 
 
 def with_known_handles(text: str, known: Container[int]) -> str:
-    """Return `text` without handles of messages that are not among the `known`: a model may invent them, or quote some.
+    """Return `text` without handles of messages that are not `known`, which a model may invent or quote.
 
-    Of several in one handle, those that are known stay.
+    In a handle of several messages, the known ones stay.
     """
 
     def checked(found: "re.Match[str]") -> str:
@@ -86,14 +84,14 @@ def with_known_handles(text: str, known: Container[int]) -> str:
         kept = [piece for piece in pieces if _all_known(_DIGITS.findall(piece), known)]
         if len(kept) == len(pieces):
             return found[0]
-        told = ",".join(kept)
-        return told if told[:3].lower() == "lw:" else f"lw:{told}" if told else NO_SUCH_MESSAGE
+        handle = ",".join(kept)
+        return handle if handle[:3].lower() == "lw:" else f"lw:{handle}" if handle else NO_SUCH_MESSAGE
 
     return _HANDLE.sub(checked, text)
 
 
 def unknown_handles(text: str, known: Container[int]) -> bool:
-    """Tell whether a text holds a handle of a message that is not among the `known`."""
+    """Return whether a text contains a handle of a message that is not `known`."""
     return with_known_handles(text, known) != text
 
 

@@ -1,4 +1,4 @@
-"""The template that every summary follows: its sections, reading them out of a text, and writing them down."""
+"""The template of every summary: its sections, rendering them as Markdown, and parsing them back."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,10 @@ class Section(StrEnum):
 
 
 PROGRESS = "Progress"
-_PARTS_OF_PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
+_PROGRESS_SECTIONS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
 _LINE = re.compile(r"(?P<marks>#{1,4})\s+(?P<heading>.+?)\s*#*|(?P<bullet>[-*•]|\d+[.)])\s+(?P<item>\S.*)")
 _WORDS = re.compile(r"[a-z]+")
-_OPENING_WORDS = {
+_HEADINGS = {
     "goal": Section.GOAL,
     "constraint": Section.CONSTRAINTS,
     "preference": Section.CONSTRAINTS,
@@ -53,12 +53,12 @@ _OPENING_WORDS = {
 
 
 class Outline(Struct, frozen=True, kw_only=True):
-    """A summary as items by section; an item is a bullet point, its further lines indented."""
+    """A summary as items by section; an item is a bullet point and may have several lines."""
 
     items: Mapping[Section, tuple[str, ...]] = {}
 
     def of(self, section: Section) -> tuple[str, ...]:
-        """Return the items of a section, none if it is empty."""
+        """Return the items of a section."""
         return self.items.get(section, ())
 
     def __bool__(self) -> bool:
@@ -66,52 +66,52 @@ class Outline(Struct, frozen=True, kw_only=True):
 
 
 def outline(items: Mapping[Section, Iterable[str]]) -> Outline:
-    """Return an outline of items in one spelling: no blank lines, no blanks around them."""
-    tidy = {section: tuple(filter(None, map(_tidy, items.get(section, ())))) for section in Section}
-    return Outline(items={section: texts for section, texts in tidy.items() if texts})
+    """Return an outline of these items, without blank lines and surrounding spaces."""
+    tidied = {section: tuple(filter(None, map(_tidy, items.get(section, ())))) for section in Section}
+    return Outline(items={section: texts for section, texts in tidied.items() if texts})
 
 
 def render(summary: Outline) -> str:
     """Return the outline as Markdown; empty sections are left out."""
     blocks: list[str] = []
-    progressing = False
+    in_progress = False
     for section in Section:
         texts = summary.of(section)
         if not texts:
             continue
-        within = section in _PARTS_OF_PROGRESS
-        if within and not progressing:
+        within = section in _PROGRESS_SECTIONS
+        if within and not in_progress:
             blocks.append(f"## {PROGRESS}")
-            progressing = True
+            in_progress = True
         heading = f"{'###' if within else '##'} {section}"
         blocks.append("\n".join([heading, *("- " + text.replace("\n", "\n  ") for text in texts)]))
     return "\n\n".join(blocks)
 
 
 def parse(text: str) -> Outline:
-    """Read an outline out of a summary, whoever wrote it; what stands under no known heading is critical context."""
+    """Return the outline of a summary, whoever wrote it; items under no known heading are critical context."""
     found: dict[Section, list[str]] = {section: [] for section in Section}
     section = Section.CONTEXT
     for line in text.splitlines():
-        bare = line.strip()
+        stripped = line.strip()
         match = _LINE.fullmatch(line.rstrip())
-        if not bare:
+        if not stripped:
             continue
         if match and match["marks"]:
-            section = _named(match["heading"])
+            section = _section_of(match["heading"])
         elif match:
             found[section].append(match["item"])
         elif line[:1].isspace() and found[section]:
             found[section][-1] += "\n" + line.removeprefix("  ").rstrip()
         else:
-            found[section].append(bare)
+            found[section].append(stripped)
     return outline(found)
 
 
-def _named(heading: str) -> Section:
+def _section_of(heading: str) -> Section:
     words = " ".join(_WORDS.findall(heading.lower()))
     return next(
-        (section for opening, section in _OPENING_WORDS.items() if words.startswith(opening)),
+        (section for opening, section in _HEADINGS.items() if words.startswith(opening)),
         Section.CONTEXT,
     )
 

@@ -1,4 +1,4 @@
-"""Reading prose: sentences, names, and what a user asks for."""
+"""Reading prose: lines, sentences and words, near duplicates, names, and the constraints in what a user asks."""
 
 import re
 from collections.abc import Iterable, Iterator, Set
@@ -12,11 +12,13 @@ _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _IS_CJK = re.compile(f"[{_CJK}]")
 _WORD = re.compile(rf"[A-Za-z0-9_À-ɏЀ-ӿ][\w@./+-]*\w|[{_CJK}]+|\w")
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|[-*•>]\s+(?:\[[ xX]\]\s+)?|\d{1,2}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
-_MARKED = re.compile(r"\s*(?:#{1,6}\s|[-*•>|]\s|\d{1,2}[.)]\s)")
-_RULE = re.compile(r"[\s|:=*_-]*\Z")
-_END = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[`A-Z0-9À-Þ])|(?<=[。！？])")
-_STOP = frozenset(
+_MARKDOWN = re.compile(
+    r"^\s*(?:#{1,6}\s+|[-*•>]\s+(?:\[[ xX]\]\s+)?|\d{1,2}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__"
+)
+_BLOCK_START = re.compile(r"\s*(?:#{1,6}\s|[-*•>|]\s|\d{1,2}[.)]\s)")
+_SEPARATOR_LINE = re.compile(r"[\s|:=*_-]*\Z")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[`A-Z0-9À-Þ])|(?<=[。！？])")
+_STOP_WORDS = frozenset(
     "about after again also been before being both cannot could does doing done each else ever every from have here into "
     "itself just kind know like look made make many more most much must need only other over please really same shall "
     "should some something such sure take than that the their them then there these they thing think this those though "
@@ -32,14 +34,14 @@ def flat(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return Markdown on one line: headings, bullets and paragraphs are kept apart by a dot, their marks removed."""
+    """Return Markdown on one line, without its markup; headings, bullets and paragraphs are separated by a dot."""
     blocks: list[str] = []
     fresh = True
     for raw in text.splitlines():
-        line = flat(_MARKS.sub("", raw))
-        if not line or line.startswith(("```", "~~~")) or _RULE.match(line):
+        line = flat(_MARKDOWN.sub("", raw))
+        if not line or line.startswith(("```", "~~~")) or _SEPARATOR_LINE.match(line):
             fresh = True
-        elif fresh or _MARKED.match(raw):
+        elif fresh or _BLOCK_START.match(raw):
             blocks.append(line)
             fresh = raw.lstrip().startswith("#")
         else:
@@ -48,11 +50,11 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return `text` on one line of at most `limit` characters, cut between words; nothing if one word is longer."""
+    """Return `text` on one line of at most `limit` characters, cut between words; empty if the first word is longer."""
     line = flat(text)
     if len(line) <= limit:
         return line
-    end = limit - 2  # an ellipsis, and perhaps a backtick that closes what was cut
+    end = limit - 2  # room for an ellipsis and a backtick that closes cut code
     while end > 0 and not _may_cut(line, end):
         end -= 1
     cut = line[: max(end, 0)].rstrip(" ,;:-–—(\"'→·")
@@ -68,23 +70,23 @@ def _may_cut(line: str, at: int) -> bool:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of Markdown prose, one bullet or table row at least each; code blocks are left out."""
+    """Yield the sentences of Markdown prose without code blocks; bullets and table rows end a sentence."""
     prose = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
     for raw in prose.splitlines():
-        line = _row(raw) if raw.lstrip().startswith("|") else flat(_MARKS.sub("", raw))
-        if not line or _RULE.match(line):
+        line = _row(raw) if raw.lstrip().startswith("|") else flat(_MARKDOWN.sub("", raw))
+        if not line or _SEPARATOR_LINE.match(line):
             continue
-        yield from (piece.strip() for piece in _END.split(line) if piece and piece.strip())
+        yield from (piece.strip() for piece in _SENTENCE_END.split(line) if piece and piece.strip())
 
 
 def _row(line: str) -> str:
-    cells = [flat(_MARKS.sub("", cell)) for cell in line.strip().strip("|").split("|")]
-    filled = [cell for cell in cells if cell and not _RULE.match(cell)]
+    cells = [flat(_MARKDOWN.sub("", cell)) for cell in line.strip().strip("|").split("|")]
+    filled = [cell for cell in cells if cell and not _SEPARATOR_LINE.match(cell)]
     return f"{filled[0]}: {', '.join(filled[1:])}" if len(filled) > 1 else "".join(filled)
 
 
 def words(text: str) -> set[str]:
-    """Return the words of `text` in lower case; scripts without blanks give pairs of characters."""
+    """Return the words of `text` in lower case; scripts without spaces give pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(text):
         if word.isascii() or not _IS_CJK.match(word):
@@ -95,33 +97,41 @@ def words(text: str) -> set[str]:
 
 
 def key_words(text: str) -> tuple[str, ...]:
-    """Return the words that carry the meaning of `text`, in alphabetical order: no particles, no very short words."""
-    kept = (word for word in words(text) if word not in _STOP and (len(word) > 2 or _IS_CJK.match(word)))
+    """Return the words that carry the meaning of `text`, sorted: no stop words, no very short words."""
+    kept = (
+        word for word in words(text) if word not in _STOP_WORDS and (len(word) > 2 or _IS_CJK.match(word))
+    )
     return tuple(sorted(kept))
 
 
-NEAR = 0.8
-"""Texts with this share of their words (or lines) in common say the same."""
+# Near duplicates
 
 
-class Seen:
-    """A collection of texts, as sets of words or lines, that knows which new ones are near one it has."""
+_NEAR = 0.8
+"""Two texts that share this part of their words (or lines) are near duplicates."""
 
-    def __init__(self, near: float = NEAR) -> None:
+
+class NearDuplicates:
+    """An index of texts, as sets of words or lines, for finding near duplicates of new ones.
+
+    Sets are looked up by a prefix of their sorted members (prefix filtering), so that few need comparing.
+    """
+
+    def __init__(self, near: float = _NEAR) -> None:
         self._near = near
         self._sets: list[frozenset[int]] = []
         self._labels: list[str] = []
         self._by_member: dict[int, list[int]] = {}
 
     def nearest(self, members: Iterable[str]) -> str | None:
-        """Return the label of a set that shares enough members, or None."""
+        """Return the label of the first set that shares enough members, or None."""
         hashed = _hashed(members)
         candidates = {at for member in self._prefix(hashed) for at in self._by_member.get(member, ())}
         found = [at for at in candidates if jaccard(hashed, self._sets[at]) >= self._near]
         return self._labels[min(found)] if found else None
 
     def add(self, members: Iterable[str], label: str = "") -> None:
-        """Remember a set under a label."""
+        """Add a set under a label."""
         hashed = _hashed(members)
         for member in self._prefix(hashed):
             self._by_member.setdefault(member, []).append(len(self._sets))
@@ -129,18 +139,18 @@ class Seen:
         self._labels.append(label)
 
     def _prefix(self, hashed: Set[int]) -> list[int]:
-        """Of two sets near enough, these first members in one order always have one in common."""
+        """Return the first sorted members: those of any two near duplicates have one in common."""
         return sorted(hashed)[: len(hashed) - ceil(self._near * len(hashed)) + 1]
 
 
 def jaccard(one: Set[object], other: Set[object]) -> float:
-    """Return what two sets have in common as a share of both; two empty ones are equal."""
+    """Return the Jaccard similarity of two sets; 1 for two empty ones."""
     together = len(one | other)
     return len(one & other) / together if together else 1.0
 
 
 def lines_of(text: str) -> set[str]:
-    """Return the distinct lines of a text that are not blank."""
+    """Return the distinct non-blank lines of a text."""
     return {line.strip() for line in text.splitlines() if line.strip()}
 
 
@@ -149,51 +159,53 @@ def _hashed(members: Iterable[str]) -> frozenset[int]:
 
 
 def _stable_hash(text: str) -> int:
-    """Hash the same way in every process: the order of the members must not depend on a seed."""
+    """Return the same hash in every process; Python's own depends on a seed, and the order of members must not."""
     return int.from_bytes(text.encode(errors="replace")[:24].ljust(24, b"\0"), "big") ^ (len(text) << 200)
 
 
-Named = tuple[CriticalKind, str]
+# Names
 
-_MONSTER = 300
-"""Characters from which on a word is encoded data: no name, and slow to search."""
-_MONSTERS = re.compile(rf"\S{{{_MONSTER},}}")
+
+Named = tuple[CriticalKind, str]
+_LONGEST_WORD = 300
+"""A word of this many characters is encoded data: not a name, and slow to search."""
+_LONG_WORDS = re.compile(rf"\S{{{_LONGEST_WORD},}}")
 _PROSE_SLASH = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)")
 _LONGEST_QUOTE = 60
-_AROUND = ".,;:!?()[]{}<>|*\"'`"
-"""What may stand around a word without being part of a name."""
+_PUNCTUATION = ".,;:!?()[]{}<>|*\"'`"
+"""Characters around a word that are not part of a name."""
 
 
-class Naming:
-    """Reads texts one after the other. No name has a blank in it, so a word that was met before need not be read again."""
+class NameFinder:
+    """Finds names in texts. Names contain no spaces, so the names in each word are found once and remembered."""
 
     def __init__(self) -> None:
-        self._met: dict[str, tuple[Named, ...]] = {}
+        self._by_word: dict[str, tuple[Named, ...]] = {}
 
     def named_in(self, text: str) -> list[Named]:
-        """Return the paths, identifiers and values that a text names, repeated ones too: names, then quotes."""
-        met, words = self._met, text.split()
+        """Return the paths, identifiers and values that a text names, with repetitions: names first, then quotations."""
+        by_word, words = self._by_word, text.split()
         named: list[Named] = []
         for word in words:
-            names = met.get(word)
+            names = by_word.get(word)
             if names is None:
-                names = met[word] = _names(word)
+                names = by_word[word] = _names(word)
             if names:
                 named += names
         if '"' in text or "`" in text or "'" in text:
-            whole = _MONSTERS.sub(" ", text) if max(map(len, words)) >= _MONSTER else text
+            whole = _LONG_WORDS.sub(" ", text) if max(map(len, words)) >= _LONGEST_WORD else text
             named += [("value", flat(quote)) for quote in quotes(whole) if len(quote) <= _LONGEST_QUOTE]
         return named
 
 
 def named_in(text: str) -> Iterator[Named]:
-    """Yield the paths, identifiers and values that a text names, repeated ones too."""
-    yield from Naming().named_in(text)
+    """Yield the paths, identifiers and values that a text names, with repetitions."""
+    yield from NameFinder().named_in(text)
 
 
 def _names(word: str) -> tuple[Named, ...]:
     """Return the names in one word."""
-    if len(word) >= _MONSTER or _is_plain(word.strip(_AROUND)):
+    if len(word) >= _LONGEST_WORD or _is_plain_word(word.strip(_PUNCTUATION)):
         return ()
     named: list[Named] = []
     for name in NAME.findall(word):
@@ -209,13 +221,16 @@ def _names(word: str) -> tuple[Named, ...]:
     return tuple(named)
 
 
-def _is_plain(word: str) -> bool:
-    """Tell quickly whether a word is made of letters only and no capitals but the first: no name is."""
+def _is_plain_word(word: str) -> bool:
+    """Return whether a word is an ordinary one, which is never a name: letters only, no capitals but the first."""
     return not word or (word.isalpha() and (len(word) == 1 or word[1:].islower()))
 
 
-_MOST = 10
-"""Constraints taken from one message; more than that is a document, which is better recalled."""
+# What users ask
+
+
+_MOST_CONSTRAINTS = 10
+"""The most constraints taken from one message; one with more is a document, which is better recalled."""
 _CONSTRAINT = re.compile(
     r"""\b(?:
       (?<!\bI\ )(?<!\bwe\ )(?<!\bthey\ )(?:do\ not|don'?t)\b(?!\ (?:know|see|think|understand|get\ it))
@@ -288,7 +303,7 @@ _HINTS = (
     ),
     *("하지", "반드시", "금지"),
 )
-"""Every constraint has one of these in it, and most of what users say has none."""
+"""Every constraint contains one of these, and most messages contain none: a quick test before the slow pattern."""
 _ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())
 _PROHIBITION = re.compile(
     r"""\b(?:
@@ -314,39 +329,39 @@ def constraints_in(text: str) -> Iterator[str]:
     """Yield the sentences in which a user says what must, must not or should preferably be done."""
     if not _hints_at_constraints(text):
         return iter(())
-    return islice((sentence for sentence in sentences(text) if _binds(sentence)), _MOST)
+    return islice((sentence for sentence in sentences(text) if _is_constraint(sentence)), _MOST_CONSTRAINTS)
 
 
 def _hints_at_constraints(text: str) -> bool:
-    """Tell quickly whether a text may hold a constraint; marks inside of words would hide it."""
+    """Return quickly whether a text may contain a constraint; Markdown inside a word could hide a hint, so it counts too."""
     plain = flat(text.casefold())
     hints = _ASCII_HINTS if plain.isascii() else _HINTS
     return any(hint in plain for hint in hints) or "**" in text or "__" in text
 
 
-def _binds(sentence: str) -> bool:
+def _is_constraint(sentence: str) -> bool:
     if not 8 <= len(sentence) <= 600 or sentence.endswith(("?", "？")):
         return False
     return _CONSTRAINT.search(sentence) is not None and _DEBRIS.search(sentence) is None
 
 
 def is_prohibition(sentence: str) -> bool:
-    """Tell whether a sentence says what must not be done."""
+    """Return whether a sentence says what must not be done."""
     return _PROHIBITION.search(sentence.replace("’", "'")) is not None
 
 
 def is_question(text: str) -> bool:
-    """Tell whether a message wants to know something rather than have something done."""
+    """Return whether a message asks a question rather than for something to be done."""
     return _QUESTION.search(text) is not None and not _DEMANDS.match(text)
 
 
 def is_brief(text: str) -> bool:
-    """Tell whether a message means nothing without the one before it, such as "yes" or "continue"."""
+    """Return whether a message has no meaning without the one before it, such as "yes" or "continue"."""
     return len(text) <= 40 and len(key_words(text)) <= (2 if len(text) <= 20 else 1)
 
 
 def asks_back(text: str) -> str:
-    """Return the question a statement ends with, with the sentence before it if it is short; or nothing."""
+    """Return the question that a statement ends with, preceded by the sentence before it if it is short; else empty."""
     last = [sentence for sentence in sentences(text[-1_500:]) if sentence][-2:]
     if not last or not last[-1].endswith(("?", "？")):
         return ""

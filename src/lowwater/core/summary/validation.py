@@ -1,4 +1,4 @@
-"""Whether a summary is any good, and repairing what it lost."""
+"""Validating a summary, and appending the critical references that it lost."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,14 +10,14 @@ from lowwater.core.summary.request import Critical, Judged, SummaryRequest, Verd
 from lowwater.core.summary.template import Section
 from lowwater.protocols import Tokenizer
 
-SHORTEST = 100
-"""Characters below which nothing is a summary."""
-ENOUGH = 0.5
-"""Share of the critical references that must be kept."""
-_SHORT = 600
-"""Characters within which a refusal anywhere refuses the whole."""
+_SHORTEST = 100
+"""The fewest characters of a summary."""
+_ENOUGH = 0.5
+"""The share of the critical references that must be kept."""
+_REFUSAL_CHARS = 600
+"""In a text shorter than this, a refusal anywhere makes the whole a refusal."""
 _LEADING = re.compile(r"\A(?:\s|#[^\n]*\n|[-*>]\s)+")
-_REFUSES = re.compile(
+_REFUSAL = re.compile(
     r"""(?:(?:i['’]?m|i\ am|we['’]?re|we\ are)\ (?:very\ |so\ |really\ )?(?:sorry|afraid)
           |sorry|my\ apologies|i\ apologi[sz]e|apologies|unfortunately|regrettably)
         [^.\n]{0,80}?\b
@@ -33,6 +33,8 @@ _REFUSES = re.compile(
     | (?:es\ tut\ mir\ leid|lo\ siento|désolé|je\ suis\ désolé)[^.\n]{0,60}?\b(?:kann|nicht|puedo|peux)""",
     re.VERBOSE | re.IGNORECASE,
 )
+_NAMES_PER_LINE = 8
+_LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}
 
 
 def validate(
@@ -43,9 +45,9 @@ def validate(
     *,
     wanted: Sequence[Critical] | None = None,
 ) -> Verdict:
-    """Judge a summary of messages that were `replaced_tokens` large; the reason carries the numbers compared.
+    """Return the verdict on a summary of messages of `replaced_tokens`; its reason has the numbers that were compared.
 
-    `wanted` saves finding the critical references again when several summaries of one request are judged.
+    `wanted` are the critical references, if the caller has them already.
     """
     references = critical_references(request) if wanted is None else wanted
     missing = missing_from(conceal(written.text) if request.redact else written.text, references)
@@ -65,13 +67,33 @@ def validate(
     return Verdict(accepted=because.code == "accepted", because=because, score=score, missing=missing)
 
 
+def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> VerdictCode:
+    if characters < _SHORTEST:
+        return "too_short"
+    if is_refusal(written.text):
+        return "refusal"
+    if written.cut_off:
+        return "cut_off"
+    if tokens >= replaced_tokens:
+        return "not_smaller"
+    return "accepted" if score >= _ENOUGH else "references_missing"
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a text declines to summarise instead of doing so."""
+    body = _LEADING.sub("", text)
+    if _REFUSAL.match(body):
+        return True
+    return len(body) < _REFUSAL_CHARS and _REFUSAL.search(body) is not None and "## " not in text
+
+
 def best(
     candidates: Iterable[Written],
     request: SummaryRequest,
     tokenizer: Tokenizer,
     replaced_tokens: int,
 ) -> Judged | None:
-    """Return the best of several summaries: accepted before refused, then by score, then the shorter; None of none."""
+    """Return the best summary: accepted before rejected, then by score, then the shortest; None without candidates."""
     wanted = critical_references(request)
     judged = [
         Judged(
@@ -80,42 +102,18 @@ def best(
         )
         for written in candidates
     ]
-    return max(judged, key=_merit, default=None)
+    return max(judged, key=_rank, default=None)
 
 
-def is_refusal(text: str) -> bool:
-    """Tell whether a text declines to summarise instead of doing it."""
-    body = _LEADING.sub("", text)
-    if _REFUSES.match(body):
-        return True
-    return len(body) < _SHORT and _REFUSES.search(body) is not None and "## " not in text
-
-
-def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> VerdictCode:
-    if characters < SHORTEST:
-        return "too_short"
-    if is_refusal(written.text):
-        return "refusal"
-    if written.cut_off:
-        return "cut_off"
-    if tokens >= replaced_tokens:
-        return "not_smaller"
-    return "accepted" if score >= ENOUGH else "references_missing"
-
-
-def _merit(judged: Judged) -> tuple[bool, float, int]:
+def _rank(judged: Judged) -> tuple[bool, float, int]:
     tokens = judged.verdict.because.facts["tokens"]
     return (judged.verdict.accepted, judged.verdict.score, -int(tokens))
-
-
-_PER_LINE = 8
-_LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}
 
 
 def restore(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
     """Return `text` with the prohibitions among the missing references appended word for word.
 
-    Together they take at most `max_tokens`: a user who pasted a rule book is answered by recall, not by all of it again.
+    They take at most `max_tokens` together; the rest of a long list of rules is left to recall.
     """
     lines: list[str] = []
     left = max_tokens
@@ -125,18 +123,18 @@ def restore(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: 
         if left < 0:
             break
         lines.append(line)
-    return text.rstrip() + _block(Section.CONSTRAINTS, lines) if lines else text
+    return text.rstrip() + _section_block(Section.CONSTRAINTS, lines) if lines else text
 
 
 def repair(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
     """Return `text` with the missing references appended, the most important first, in at most `max_tokens`.
 
-    A text that is at its limit already comes back as it is.
+    A text that is already at its limit is returned as it is.
     """
     body = text.rstrip()
     added: dict[Section, list[str]] = {Section.CONSTRAINTS: [], Section.CONTEXT: []}
     left = max_tokens - tokenizer.count(body)
-    for section, line in _lines(missing):
+    for section, line in _repair_lines(missing):
         heading = 0 if added[section] else tokenizer.count(f"\n\n## {section}")
         cost = heading + tokenizer.count(f"\n- {line}")
         if cost > left:
@@ -144,19 +142,19 @@ def repair(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: T
         added[section].append(line)
         left -= cost
     while any(added.values()):
-        whole = body + "".join(_block(section, lines) for section, lines in added.items())
+        whole = body + "".join(_section_block(section, lines) for section, lines in added.items())
         if tokenizer.count(whole) <= max_tokens:
             return whole
         added[Section.CONTEXT if added[Section.CONTEXT] else Section.CONSTRAINTS].pop()
     return text
 
 
-def _block(section: Section, lines: Iterable[str]) -> str:
+def _section_block(section: Section, lines: Iterable[str]) -> str:
     items = "".join(f"\n- {line}" for line in lines)
     return f"\n\n## {section}{items}" if items else ""
 
 
-def _lines(missing: Sequence[Critical]) -> Iterator[tuple[Section, str]]:
+def _repair_lines(missing: Sequence[Critical]) -> Iterator[tuple[Section, str]]:
     for reference in missing:
         match reference.kind:
             case "forbidden":
@@ -169,5 +167,8 @@ def _lines(missing: Sequence[Critical]) -> Iterator[tuple[Section, str]]:
                 pass
     for kind, label in _LABELS.items():
         names = [reference.text for reference in missing if reference.kind == kind]
-        for start in range(0, len(names), _PER_LINE):
-            yield Section.CONTEXT, label + ", ".join(f"`{name}`" for name in names[start : start + _PER_LINE])
+        for start in range(0, len(names), _NAMES_PER_LINE):
+            yield (
+                Section.CONTEXT,
+                label + ", ".join(f"`{name}`" for name in names[start : start + _NAMES_PER_LINE]),
+            )
