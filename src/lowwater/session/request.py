@@ -18,18 +18,12 @@ from lowwater.core.formats.cache_marks import (
     carries_chat_mark,
     carries_item_break,
     carries_mark,
-    chat_carries_mark,
     count_blocks,
-<<<<<<< HEAD
-    count_responses_blocks,
-=======
     count_item_blocks,
->>>>>>> w-prose-c
     mark_chat_message,
     mark_content,
     mark_message,
     mark_tools,
-    responses_carries_break,
     unbreak_item,
     unbreak_message,
     unmark_content,
@@ -360,7 +354,7 @@ def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: S
         seams=seams.moved(lambda at: at - first),
         most=marks.on_messages,
         lookback=marks.lookback,
-        carries=lambda at: chat_carries_mark(bare[first + at], on_tools=marks.on_tools),
+        carries=lambda at: carries_chat_mark(bare[first + at], on_tools=marks.on_tools),
     )
     for at in (*range(first), *(first + place for place in places)):
         bare[at] = mark_chat_message(bare[at], marks.ttl, on_tools=marks.on_tools)
@@ -388,9 +382,9 @@ def with_item_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, se
     The `instructions` of a request and items that the model wrote cannot carry a breakpoint.
     """
     bare = [unbreak_item(raw) for raw in raws]
-    sizes = [count_responses_blocks(raw) for raw in bare[first:]]
+    sizes = [count_item_blocks(raw) for raw in bare[first:]]
     places = _breakpoint_places(
-        sizes, lambda at: responses_carries_break(bare[at]), first=first, marks=marks, seams=seams
+        sizes, lambda at: carries_item_break(bare[at]), first=first, marks=marks, seams=seams
     )
     for at in places:
         bare[at] = break_item(bare[at])
