@@ -1,36 +1,36 @@
 """Every error Lowwater raises, as one tree.
 
 LowwaterError
-├── BadInput                 what the caller gave cannot be used; the message says what to change
-│   ├── UnreadableJson       not JSON, cut short, nested too deeply, or text no provider accepts
-│   ├── UnknownFormat        JSON, but no conversation in a form Lowwater knows
+├── BadInput                 the caller's input cannot be used; the message says what to change
+│   ├── UnreadableJson       not JSON, cut short, nested too deeply, or text that no provider accepts
+│   ├── UnknownFormat        JSON, but not a conversation in a format that Lowwater knows
 │   ├── MalformedMessage     one message is wrong; carries its index
-│   ├── BadSetting           a setting has a value that makes no sense
+│   ├── BadSetting           a setting has an invalid value
 │   ├── UnreadableFile       a file is missing or cannot be read
 │   └── NoVocabulary         the tokenizer package is missing or lacks a vocabulary
-├── IllegalEntry             a ledger entry refers to what the ledger does not hold
-├── IllegalView              what would be sent breaks the provider's rules
-├── StoreFailed              a store cannot do what was asked
-│   ├── StaleLedger          the session has moved on since it was read; carries the version it has now
-│   ├── DeletedSession       a session that was open here is gone from its store
-│   ├── UnusableStore        a store cannot be opened, read or written: no right, no room, locked, closed
-│   ├── DamagedStore         something stored cannot be read; carries the session and where it broke
-│   │   └── UnknownForm      it is what was written, but in a form that this Lowwater does not know
-│   └── NewerSchema          a newer Lowwater wrote the store, or the state of a session
-├── SummaryFailed            a summarizer has no usable summary; carries whether asking again can help
-└── AnswerFailed             a model gave no whole answer; carries what came of it
-    └── PromptTooLong        its provider says that the prompt does not fit; carries the context length it named
+├── IllegalEntry             a ledger entry refers to something that the ledger does not have
+├── IllegalView              the messages to send break the provider's rules
+├── StoreFailed              a store operation failed
+│   ├── StaleLedger          the session has changed since it was read; carries its current version
+│   ├── DeletedSession       a session that was open here was deleted from its store
+│   ├── UnusableStore        a store cannot be opened, read or written: no permission, no space, locked, closed
+│   ├── DamagedStore         stored data cannot be read; carries the session and the last version that can
+│   │   └── UnknownForm      the data is intact, but in a form that this version of Lowwater does not know
+│   └── NewerSchema          a newer version of Lowwater wrote the store or the state of a session
+├── SummaryFailed            a summarizer gave no usable summary; carries whether a retry can help
+└── AnswerFailed             a model gave no complete answer; carries what arrived of it
+    └── PromptTooLong        the provider says that the prompt does not fit; carries the context length it named
 """
 
 from typing import Literal
 
 
 class LowwaterError(Exception):
-    """The base of all errors raised on purpose; its text is one sentence for a person."""
+    """The base class of all errors that Lowwater raises; the text is one sentence for people."""
 
 
 class BadInput(LowwaterError):
-    """What the caller gave cannot be used."""
+    """The caller's input cannot be used."""
 
 
 class UnreadableJson(BadInput):
@@ -38,7 +38,7 @@ class UnreadableJson(BadInput):
 
 
 class UnknownFormat(BadInput):
-    """The JSON holds no conversation in a form Lowwater knows."""
+    """The JSON is not a conversation in a format that Lowwater knows."""
 
 
 class MalformedMessage(BadInput):
@@ -54,7 +54,7 @@ class MalformedMessage(BadInput):
 
 
 class BadSetting(BadInput):
-    """A setting has a value that makes no sense."""
+    """A setting has an invalid value."""
 
 
 class UnreadableFile(BadInput):
@@ -66,19 +66,19 @@ class NoVocabulary(BadInput):
 
 
 class IllegalEntry(LowwaterError):
-    """A ledger entry refers to what the ledger does not hold."""
+    """A ledger entry refers to something that the ledger does not have."""
 
 
 class IllegalView(LowwaterError):
-    """What would be sent breaks the provider's rules."""
+    """The messages to send break the provider's rules."""
 
 
 class StoreFailed(LowwaterError):
-    """A store cannot do what was asked; nothing of it was done."""
+    """A store operation failed; nothing was changed."""
 
 
 class StaleLedger(StoreFailed):
-    """The session is not at the version the caller read: read what came since (or all of it) and try again."""
+    """The session is not at the version that the caller read: read the changes (or all of it) and try again."""
 
     def __init__(self, session: str, *, expected: int, found: int) -> None:
         super().__init__(
@@ -97,7 +97,7 @@ def _stale_ledger(session: str, expected: int, found: int) -> StaleLedger:
 
 
 class DeletedSession(StoreFailed):
-    """A session that was open here was deleted elsewhere; it is not begun anew unless that is asked for."""
+    """A session that was open here was deleted elsewhere; it is not created again unless the caller asks for that."""
 
 
 class UnusableStore(StoreFailed):
@@ -105,13 +105,13 @@ class UnusableStore(StoreFailed):
 
 
 class DamagedStore(StoreFailed):
-    """Something stored cannot be read; what other sessions hold is not affected.
+    """Stored data cannot be read; other sessions are not affected.
 
-    `session` is None where the whole store is damaged. A session can be read up to the version `whole`.
+    `session` is None if the whole store is damaged. The session can be read up to the version `whole`.
     """
 
-    def __init__(self, said: str, session: str | None = None, whole: int = 0) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, session: str | None = None, whole: int = 0) -> None:
+        super().__init__(message)
         self.session = session
         self.whole = whole
 
@@ -120,49 +120,49 @@ class DamagedStore(StoreFailed):
 
 
 class UnknownForm(DamagedStore):
-    """Something stored is what was written, but has a tag, a field or a value that this Lowwater does not know."""
+    """Stored data is intact, but has a tag, a field or a value that this version of Lowwater does not know."""
 
 
 class NewerSchema(StoreFailed):
-    """A newer Lowwater wrote the store or the state of a session; this one does not touch it."""
+    """A newer version of Lowwater wrote the store or the state of a session; this one does not modify it."""
 
 
 class SummaryFailed(LowwaterError):
-    """A summarizer has no usable summary; `kind` says whether asking again, or elsewhere, can help.
+    """A summarizer gave no usable summary; `kind` says whether a retry, or another summarizer, can help.
 
-    What `failed`, or broke on the `network`, may go well the next time; what is `refused` never will. `spent` is the usage
-    of a call that was answered, and is billed although it was in vain.
+    After `failed` or `network` a retry may succeed; after `refused` it never will. `spent` is the usage of a call
+    that was answered and is billed although the summary is not usable.
     """
 
     def __init__(
         self,
-        said: str,
+        message: str,
         kind: Literal["failed", "refused", "timeout", "auth", "network"] = "failed",
         *,
         spent: object = None,
     ) -> None:
-        super().__init__(said)
+        super().__init__(message)
         self.kind = kind
         self.spent = spent
 
 
 class AnswerFailed(LowwaterError):
-    """A model gave no whole answer; `text` is what came of it before, `usage` what the provider told it consumed."""
+    """A model gave no complete answer; `text` is what arrived of it, `usage` what the provider reported."""
 
-    def __init__(self, said: str, *, text: str = "", usage: object = None) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, *, text: str = "", usage: object = None) -> None:
+        super().__init__(message)
         self.text = text
         self.usage = usage
 
 
 class PromptTooLong(AnswerFailed):
-    """A provider refused a prompt for its size; `limit` is the context length that it named, None if it named none."""
+    """A provider rejected a prompt for its size; `limit` is the context length that it named, None if it named none."""
 
-    def __init__(self, said: str, *, limit: int | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, *, limit: int | None = None) -> None:
+        super().__init__(message)
         self.limit = limit
 
 
 def defect(error: Exception) -> str:
-    """Return the words for an error that should not have happened, where a report goes on without what it was about."""
+    """Return a description of an unexpected error, for a report that continues without the part that failed."""
     return f"a defect in Lowwater ({type(error).__name__}: {error})"[:300]

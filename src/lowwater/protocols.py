@@ -1,4 +1,4 @@
-"""The outside world as the core sees it: small protocols, each with its failure named."""
+"""The protocols that users can implement: tokenizer, clock, summarizers, sinks, memory hooks and stores."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,11 +25,11 @@ class Tokenizer(Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """The vocabulary's name, kept beside every count."""
+        """The vocabulary's name, which is stored with the session."""
         ...
 
     def count(self, text: str, /) -> int:
-        """Return how many tokens `text` is; any string has a count, the empty one none."""
+        """Return the number of tokens in any string; 0 for the empty one."""
         ...
 
 
@@ -42,7 +42,7 @@ class Clock(Protocol):
 
 
 class Summarizer(Protocol):
-    """Condenses messages."""
+    """Writes summaries."""
 
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return a usable summary or raise SummaryFailed; a placeholder is not a summary."""
@@ -50,7 +50,7 @@ class Summarizer(Protocol):
 
 
 class AsyncSummarizer(Protocol):
-    """Condenses messages, awaited."""
+    """Writes summaries, asynchronously."""
 
     async def summarize(self, request: SummaryRequest, /) -> Written:
         """Return a usable summary or raise SummaryFailed; a placeholder is not a summary."""
@@ -58,45 +58,45 @@ class AsyncSummarizer(Protocol):
 
 
 class Sink(Protocol):
-    """Is told what happens in sessions."""
+    """Receives the events of sessions."""
 
     def record(self, session: str, event: Event, /) -> None:
-        """Take an event; a sink that fails is ignored, for telling must not make a compaction fail."""
+        """Take an event. An error in a sink is ignored, so that reporting cannot make a compaction fail."""
         ...
 
 
 class MemoryHook(Protocol):
-    """Saves what it wants to remember before messages leave the view; one that fails is logged and stops nothing."""
+    """Saves what it wants to remember before messages leave the view; an error is logged and stops nothing."""
 
     def on_pre_compress(self, messages: Sequence[object], /) -> object:
-        """Look at the view as it is before a compaction, in the conversation's format; what it returns is not used.
+        """Take the messages of the view before a compaction, in the conversation's format; the result is not used.
 
-        A hook that also has a method `flush` is asked to flush after that.
+        If the hook also has a method `flush`, it is called after that.
         """
         ...
 
 
 class Ledgers(Protocol):
-    """Keeps ledgers by session; any thread may call it. Every method may raise UnusableStore or DamagedStore.
+    """Stores ledgers by session. Any thread may call it. Every method may raise UnusableStore or DamagedStore.
 
-    A version stands for one append. Versions of a store only grow and never come back, not even for a session that was
-    deleted and begun again; 0 is a session that has nothing yet. Wherever a caller names a version that it has seen, StaleLedger
-    is raised if that is none of this session: what the caller has of it is gone.
+    Each append makes a new version. The versions of a store only grow and are never reused, not even for a session that was
+    deleted and started again; a session with nothing stored has version 0. If a caller passes a version that it read before and
+    this session no longer has, StaleLedger is raised: what the caller read is gone.
     """
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
-        """Keep what is new, all or none, and return the new version; raise StaleLedger if `expected` is not the newest.
+        """Store `new` atomically and return the new version; raise StaleLedger if `expected` is not the newest.
 
-        Nothing to keep is no new version. When it returns, what it was given outlives the process.
+        An empty append makes no new version. When it returns, what it was given is durable.
         """
         ...
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
-        """Return what was appended after version `since` and not after `until`; an unknown session is an empty one."""
+        """Return what was appended after version `since`, up to and including `until`; an unknown session is empty."""
         ...
 
     def outline(self, session: str, /) -> Outline:
-        """Return the session without its entries, in a time that does not grow with its messages."""
+        """Return the session without its entries; the time this takes must not grow with the number of messages."""
         ...
 
     def entries(self, session: str, first: int, end: int, /, *, version: int) -> list[Entry]:
@@ -108,66 +108,66 @@ class Ledgers(Protocol):
         ...
 
     def copy(self, session: str, to: str, about: About, /) -> int:
-        """Begin the session `to` with all that `session` has but its records and events; return its version.
+        """Create the session `to` with everything that `session` has except its records and events; return its version.
 
-        No content is written again. Raise StaleLedger if there is a session `to`; an unknown `session` is a BadInput.
+        No content is written again. Raise StaleLedger if `to` exists already, BadInput if `session` does not exist.
         """
         ...
 
     def delete(self, session: str, /, *others: str) -> bool:
-        """Forget sessions and all content that none but they hold; return whether there was one of them.
+        """Delete sessions and all content that no other session has; return whether any of them existed.
 
-        To name many at once may be much faster than one by one.
+        Deleting many at once may be much faster than one by one.
         """
         ...
 
 
 class Accounts(Protocol):
-    """Tells what sessions did and cost."""
+    """Lists sessions, and what they did and cost."""
 
     def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
+        """Return all sessions, the most recently changed first."""
         ...
 
     def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
-        """Return the accounts of these sessions, those that exist, or of all; in the order of `sessions()`."""
+        """Return the accounts of those of `sessions` that exist, or of all, in the order of `sessions()`."""
         ...
 
 
 class Index(Protocol):
-    """Finds messages by their words."""
+    """Searches messages by words."""
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
-        """Return the messages that match best, best first, of one session or of all; any text is a legal search.
+        """Return the messages that match best, best first, in one session or in all; any text is a valid search.
 
-        A message matches if it has at least one of the words; more of them, and rarer ones, are better. A word of Chinese, Japanese
-        or Korean is found inside a longer one.
+        A message matches if it has at least one of the words; more and rarer words score higher. Chinese, Japanese and Korean
+        words are also found inside longer ones.
         """
         ...
 
 
 class Fingerprints(Protocol):
-    """Knows sessions again by the lists their clients keep."""
+    """Recognises sessions by the lists of messages that their clients send."""
 
     def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
-        """Note what a session was seen with; what it was seen with before stays known, and is no longer the newest.
+        """Store a session's newest fingerprint; earlier ones are kept, but are no longer the newest.
 
-        A session that is not kept leaves no fingerprint.
+        The fingerprint of a session that is not stored is ignored.
         """
         ...
 
     def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
-        """Return the sessions of this tenant that were ever seen with one of these keys, in any order."""
+        """Return the sessions of this tenant that ever had one of these keys, in any order."""
         ...
 
     def secret(self) -> bytes:
-        """Return bytes that were drawn when the store was made, the same for all who use it."""
+        """Return the random bytes that were generated when the store was created, the same for all its users."""
         ...
 
 
 class Store(Ledgers, Accounts, Index, Fingerprints, Protocol):
-    """All of that in one place; `lowwater.testing.store_contract` is the full contract."""
+    """All of these in one; `lowwater.testing.store_contract` tests the full contract."""
 
     def close(self) -> None:
-        """Let go of files and connections; what is called later raises UnusableStore."""
+        """Release files and connections; later calls raise UnusableStore."""
         ...

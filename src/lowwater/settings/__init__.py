@@ -1,4 +1,4 @@
-"""Settings: what can be set, its type, range, default and meaning, as values that cannot be wrong."""
+"""All settings, each with its type, range, default and description; constructing one with a wrong value fails."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from lowwater.errors import BadSetting
 from lowwater.settings.fitting import fit_fields
 
-Policy = Literal[  # ours; installed packages may add others
+Policy = Literal[  # Lowwater's own; installed packages may add others
     "rent-or-buy",
     "never",
     "threshold",
@@ -21,7 +21,7 @@ Policy = Literal[  # ours; installed packages may add others
 CacheTtl = Literal["5m", "1h", "auto"]
 
 ABSURD = 10**15
-"""No count of tokens, characters or messages comes near it; floats are still exact there."""
+"""Above any real count of tokens, characters or messages, and below the integers that floats cannot represent."""
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0, lt=ABSURD)]
@@ -30,7 +30,7 @@ Word = Annotated[str, Meta(pattern=r"\S")]
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings that stand together; constructing one with a value that does not fit raises BadSetting."""
+    """A group of settings; constructing one with an invalid value raises BadSetting."""
 
     def __post_init__(self) -> None:
         fit_fields(self)

@@ -1,4 +1,4 @@
-"""From raw values of files, environment and flags to the settings that hold, each with where it came from."""
+"""Resolving raw values from files, environment and flags to the effective settings, each with its source."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -11,10 +11,14 @@ from lowwater.settings import Settings
 from lowwater.settings.fitting import at, did_you_mean, expected, fit, shown
 
 PREFIX = "LOWWATER_"
+DEFAULT = "default"
+
+Names = Callable[[], Iterable[str]]
+"""Returns the names that installed packages add; it is called only for a name that is not Lowwater's own."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One thing that can be set; its name is unique over all sections, and `section` is empty at the top level."""
+    """A setting; its name is unique across all sections, and `section` is empty at the top level."""
 
     name: str
     section: str
@@ -24,7 +28,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where it stands in lowwater.yaml: `compression.threshold`."""
+        """Its path in lowwater.yaml: `compression.threshold`."""
         return f"{self.section}.{self.name}" if self.section else self.name
 
     @property
@@ -44,29 +48,29 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> tuple[inspect.Type, ...]:
-        """The types it takes, one by one."""
+        """The types it takes."""
         return self.kind.types if isinstance(self.kind, inspect.UnionType) else (self.kind,)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words it takes, where it takes only some; those that an `is_open` one takes by itself."""
+        """The words it takes, if it takes only certain words; without those that installed packages add (`is_open`)."""
         literals = [option for option in self.options if isinstance(option, inspect.LiteralType)]
         return tuple(str(value) for literal in literals for value in literal.values)
 
     @property
     def is_open(self) -> bool:
-        """It takes other words too, if a package that is installed adds them."""
+        """Whether it takes further words that installed packages add."""
         return bool(self.choices) and any(isinstance(option, inspect.StrType) for option in self.options)
 
     @property
     def nullable(self) -> bool:
-        """It can be null."""
+        """Whether it can be null."""
         return any(isinstance(option, inspect.NoneType) for option in self.options)
 
 
 @cache
 def catalogue() -> tuple[Setting, ...]:
-    """Return all settings, section by section, in the order of their definition."""
+    """Return all settings, by section, in the order of their definition."""
     found: list[Setting] = []
     for field in structs.fields(Settings):
         kind = inspect.type_info(field.type)
@@ -75,20 +79,6 @@ def catalogue() -> tuple[Setting, ...]:
         else:
             found.append(_setting(field, ""))
     return tuple(found)
-
-
-def sections() -> tuple[str, ...]:
-    """Return the names of the sections, in order."""
-    return tuple(dict.fromkeys(setting.section for setting in catalogue() if setting.section))
-
-
-def setting_named(name: str) -> Setting:
-    """Return the setting with this name or path, or raise BadSetting with the name most like it."""
-    for setting in catalogue():
-        if name in {setting.name, setting.path}:
-            return setting
-    hint = did_you_mean(name.rpartition(".")[2], [setting.name for setting in catalogue()])
-    raise BadSetting(f"there is no setting {shown(name)}{hint}")
 
 
 def _setting(field: structs.FieldInfo, section: str) -> Setting:
@@ -105,51 +95,22 @@ def _setting(field: structs.FieldInfo, section: str) -> Setting:
     )
 
 
-def settings_in(document: object, *, place: Callable[[str], str]) -> dict[str, object]:
-    """Return the raw values in `document` by the names of their settings; raise BadSetting for an unknown key.
-
-    `place` says where a path such as `compression.threshold` is written, for errors. A section left empty is as good
-    as none.
-    """
-    if document is None:
-        return {}
-    if not isinstance(document, Mapping):
-        raise BadSetting(f"{place('')} must hold sections such as `compression:`, not {shown(document)}")
-    found: dict[str, object] = {}
-    for key, value in document.items():
-        if key not in sections():
-            found[_known(shown(key), place)] = value
-        elif isinstance(value, Mapping):
-            found |= {_known(f"{key}.{shown(name)}", place): inner for name, inner in value.items()}
-        elif value is not None:
-            raise BadSetting(f"{place(key)}: {key} must hold settings, not {shown(value)}")
-    return found
+def sections() -> tuple[str, ...]:
+    """Return the names of the sections, in order."""
+    return tuple(dict.fromkeys(setting.section for setting in catalogue() if setting.section))
 
 
-def _known(path: str, place: Callable[[str], str]) -> str:
-    name = path.rpartition(".")[2]
+def setting_named(name: str) -> Setting:
+    """Return the setting with this name or path, or raise BadSetting, which suggests the most similar name."""
     for setting in catalogue():
-        if setting.path == path:
-            return name
-    for setting in catalogue():
-        if setting.name == name:
-            hint = (
-                f"; it belongs under {setting.section}" if setting.section else "; it belongs to no section"
-            )
-            break
-    else:
-        hint = did_you_mean(name, [*sections(), *(setting.name for setting in catalogue())])
-    raise BadSetting(f"{place(path)}: there is no setting {path}{hint}")
-
-
-DEFAULT = "default"
-
-Names = Callable[[], Iterable[str]]
-"""Tells the names that installed packages add to ours; it is asked only about a name that is not ours."""
+        if name in {setting.name, setting.path}:
+            return setting
+    hint = did_you_mean(name.rpartition(".")[2], [setting.name for setting in catalogue()])
+    raise BadSetting(f"there is no setting {shown(name)}{hint}")
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One layer of raw values by the names of their settings; `places` says where each was written."""
+    """One layer of raw values by setting name; `places` tells where each was written."""
 
     name: str
     values: Mapping[str, object]
@@ -158,7 +119,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Effective(Struct, frozen=True, kw_only=True):
-    """A setting's value, which source it came from, where it was written, and what it was clamped from."""
+    """A setting's effective value, its source, where it was written, and the value before clamping."""
 
     setting: Setting
     value: Any
@@ -168,36 +129,38 @@ class Effective(Struct, frozen=True, kw_only=True):
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
-    """The settings that hold, each with where it came from, and what a person should be told about them."""
+    """The effective settings, each with its source, and the warnings to show."""
 
     settings: Settings
     effective: tuple[Effective, ...]
     warnings: tuple[str, ...] = ()
 
     def of(self, name: str) -> Effective:
-        """Return the setting with this name or path, or raise BadSetting with the name most like it."""
+        """Return the setting with this name or path, or raise BadSetting, which suggests the most similar name."""
         wanted = setting_named(name)
         return next(found for found in self.effective if found.setting.name == wanted.name)
 
 
 def resolve(sources: Sequence[Source], *, policies: Names = tuple) -> Resolved:
-    """Lay `sources` over the defaults, weakest first, and return what holds; raise BadSetting for nonsense.
+    """Apply `sources` to the defaults, lowest precedence first, and return the result; raise BadSetting for an invalid value.
 
-    A value is checked even where a stronger one covers it, so that a mistake does not wait for its day. `policies` are those
-    of installed packages.
+    A value is checked even if a later source overrides it, so that mistakes are found early. `policies` returns the names
+    of installed packages' policies.
     """
     effective = {setting.name: Effective(setting=setting, value=setting.default) for setting in catalogue()}
     warnings: list[str] = []
     for source in sources:
         warnings.extend(source.warnings)
         for name, raw in source.values.items():
-            chosen = _chosen(setting_named(name), raw, source, warnings, policies)
-            effective[chosen.setting.name] = chosen
-    found = tuple(effective.values())
-    return Resolved(settings=_settings(found), effective=found, warnings=tuple(warnings))
+            found = _effective(setting_named(name), raw, source, warnings, policies)
+            effective[found.setting.name] = found
+    values = tuple(effective.values())
+    return Resolved(settings=_settings(values), effective=values, warnings=tuple(warnings))
 
 
-def _chosen(setting: Setting, raw: object, source: Source, warnings: list[str], policies: Names) -> Effective:
+def _effective(
+    setting: Setting, raw: object, source: Source, warnings: list[str], policies: Names
+) -> Effective:
     place = source.places.get(setting.name, "")
     fitted = fit(raw, setting.kind, name=setting.name, place=place)
     if setting.is_open and fitted.value not in setting.choices:
@@ -229,3 +192,39 @@ def _settings(effective: Sequence[Effective]) -> Settings:
     defaults = Settings()
     built = {name: type(getattr(defaults, name))(**values[name]) for name in sections()}
     return Settings(**built, **values[""])
+
+
+def settings_in(document: object, *, place: Callable[[str], str]) -> dict[str, object]:
+    """Return the raw values in `document` by the names of their settings; raise BadSetting for an unknown key.
+
+    `place` returns where a path such as `compression.threshold` is written, for errors. An empty section is ignored.
+    """
+    if document is None:
+        return {}
+    if not isinstance(document, Mapping):
+        raise BadSetting(f"{place('')} must hold sections such as `compression:`, not {shown(document)}")
+    found: dict[str, object] = {}
+    for key, value in document.items():
+        if key not in sections():
+            found[_name_of(shown(key), place)] = value
+        elif isinstance(value, Mapping):
+            found |= {_name_of(f"{key}.{shown(name)}", place): inner for name, inner in value.items()}
+        elif value is not None:
+            raise BadSetting(f"{place(key)}: {key} must hold settings, not {shown(value)}")
+    return found
+
+
+def _name_of(path: str, place: Callable[[str], str]) -> str:
+    name = path.rpartition(".")[2]
+    for setting in catalogue():
+        if setting.path == path:
+            return name
+    for setting in catalogue():
+        if setting.name == name:
+            hint = (
+                f"; it belongs under {setting.section}" if setting.section else "; it belongs to no section"
+            )
+            break
+    else:
+        hint = did_you_mean(name, [*sections(), *(setting.name for setting in catalogue())])
+    raise BadSetting(f"{place(path)}: there is no setting {path}{hint}")

@@ -13,8 +13,8 @@ from lowwater.settings.resolve import Setting, catalogue
 def settings_schema(*, policies: Iterable[str] = ()) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of lowwater.yaml: types, ranges, defaults and descriptions of every setting.
 
-    For user interfaces each setting also has a `title`, and says how to show it (`x-widget`), in which unit (`x-unit`) and
-    at which place (`x-order`), and by which variable and flag it is set (`x-variable`, `x-flag`). `policies` are the names that installed packages add to ours.
+    For user interfaces each setting also has a `title`, how to show it (`x-widget`), its unit (`x-unit`) and position
+    (`x-order`), and the variable and flag that set it (`x-variable`, `x-flag`). `policies` are those of installed packages.
     """
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -22,16 +22,16 @@ def settings_schema(*, policies: Iterable[str] = ()) -> dict[str, Any]:
         **msgspec.json.schema(Settings),
     }
     for setting in catalogue():
-        _hinted(schema, setting)
+        _add_hints(schema, setting)
     policy = schema["$defs"]["CompressionSettings"]["properties"]["policy"]
     del policy["anyOf"]
     policy["enum"] = [*get_args(Policy), *policies]
-    # Defaults in it are Python's own tuples, which other validators do not take for arrays.
+    # Defaults are Python tuples, which validators do not accept as arrays.
     return msgspec.json.decode(msgspec.json.encode(schema), type=dict[str, Any])
 
 
-def _hinted(schema: dict[str, Any], setting: Setting) -> None:
-    """Add to a setting what a user interface needs to show it well."""
+def _add_hints(schema: dict[str, Any], setting: Setting) -> None:
+    """Add to a setting's schema what a user interface needs to show it."""
     section = f"{type(getattr(Settings(), setting.section)).__name__}" if setting.section else "Settings"
     hints: dict[str, Any] = {
         "title": setting.name.replace("_", " ").capitalize(),
@@ -46,7 +46,7 @@ def _hinted(schema: dict[str, Any], setting: Setting) -> None:
 
 
 def _widget(setting: Setting) -> str:
-    """Return how a setting is best shown: switch, choice, slider, number, list, group or text."""
+    """Return the control for a setting: switch, choice, slider, number, list, group or text."""
     if setting.choices:
         return "choice"
     match next(option for option in setting.options if not isinstance(option, inspect.NoneType)):

@@ -1,8 +1,8 @@
-"""Where cache marks may stand in a chat request, by who takes it: a contract per router, each with its sources.
+"""How routers handle cache marks in chat requests: one record for each, with its sources.
 
-The chat format is OpenAI's and knows no `cache_control`; whoever serves other models over it reads the marks in a way of its own. What
-all of them have in common: a mark stands on a text part of a message's content (a text becomes a list with one part), never on the
-message itself and never on an empty text, and there are at most four. They differ in what they do to the parts of tool messages.
+The chat format is OpenAI's and has no `cache_control`; everyone who serves other models through it reads the marks in their own
+way. All have in common that a mark goes on a text part of a message's content (a plain text becomes a list with one part), never
+on the message itself and never on an empty text, and that there are at most four. They differ in how they treat tool messages.
 """
 
 from urllib.parse import urlsplit
@@ -15,12 +15,12 @@ class Router(Struct, frozen=True, kw_only=True):
 
     name: str
     on_tools: bool
-    """Whether a mark on the text of a tool message is read. Where it is not, it is ignored or the whole request is refused."""
+    """Whether marks on the text of tool messages work. If not, they are ignored or the whole request is rejected."""
     most: int = 4
     says: str
-    """What happens there, in a sentence."""
+    """What it does with marks, in a sentence."""
     sources: tuple[str, ...]
-    """Where that was read; checked on 2026-11-16."""
+    """Where this is documented; checked on 2026-11-16."""
 
 
 OPENROUTER = Router(
@@ -65,7 +65,7 @@ _HOSTS = (("openrouter.ai", OPENROUTER), ("aliyuncs.com", ALIBABA))
 
 
 def router_of(model: str, base_url: str = "") -> Router | None:
-    """Return the router that a model's name or the URL of its API tells; None if neither names one."""
+    """Return the router that the URL of the API or the model's name identifies; None if neither does."""
     host = (urlsplit(base_url).hostname or "") if base_url else ""
     for known, router in _HOSTS:
         if host == known or host.endswith(f".{known}"):
