@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+
 from msgspec import Struct
 from msgspec.structs import replace
 from platformdirs import user_data_path
+
 from lowwater.adapters.models import load_registry
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.models.model import Model
@@ -27,7 +29,6 @@ from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
 from lowwater.stores.sqlite.salvage import Examined, SalvagedSession, examine, salvage
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.summarizers.model import ModelSummarizer
-
 
 VARIABLE = "LOWWATER_STORE"
 """The environment variable with the address of the default store."""
