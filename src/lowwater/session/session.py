@@ -345,7 +345,7 @@ class Session(SessionHistory):
         self._shared.begin(state, about)
 
     def bring(self, turn_input: TurnInput) -> None:
-        """Do what `sync_messages` does."""
+        """Do what `sync_messages` does, for a program that has read the client's request itself."""
 
         def synced(state: State) -> State:
             after = self._synced(state, turn_input)
