@@ -1,4 +1,4 @@
-"""`lowwater config`: the settings that hold, and where each came from."""
+"""`lowwater config`: shows the effective settings, and where each comes from."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -75,11 +75,11 @@ def config(
         typer.Option("--schema", help="Print the JSON Schema of lowwater.yaml.", callback=_print_schema),
     ] = False,
 ) -> None:
-    """Show the settings that hold, and where each came from.
+    """Show the effective settings, and where each comes from.
 
-    Weakest first: defaults, lowwater.yaml, LOWWATER_ variables, flags. The file
-    is the one that --config or LOWWATER_CONFIG names, else the one in this
-    directory, else the one in ~/.config/lowwater.
+    Later sources override earlier ones: defaults, lowwater.yaml, LOWWATER_
+    variables, flags. The file is the one named by --config or LOWWATER_CONFIG,
+    else the one in this directory, else the one in ~/.config/lowwater.
     """
     if key is None or key in sections():
         chosen = [found for found in settings.effective if key in {None, found.setting.section}]

@@ -1,4 +1,4 @@
-"""Hermes: sessions in its SQLite database, with its own compactions."""
+"""Reads Hermes' sessions from its SQLite database, with its own compactions."""
 
 import sqlite3
 from bisect import bisect_right
@@ -40,7 +40,7 @@ class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from":
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """What Hermes says of a session besides its messages."""
+    """A session's row, without its messages."""
 
     id: str
     source: str = ""
@@ -53,11 +53,11 @@ class Session(Struct, frozen=True, kw_only=True):
     end_reason: str = ""
     calls: int = 0
     usage: Usage | None = None
-    """All its calls together: Hermes keeps no more."""
+    """The total usage of its calls; Hermes records no usage per call."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One message and when it was written."""
+    """One message with its time."""
 
     message: Message
     at: float | None
@@ -84,7 +84,7 @@ def system_prompt_of(database: Database, session: str) -> str:
 
 
 def rows_of(database: Database, session: str, file: RecordedFile) -> Iterator[Row]:
-    """Yield the messages of a session in the order they were written, without those that the user took back."""
+    """Yield the messages of a session in order, without those that the user retracted."""
     there = database.columns("messages")
     columns = ", ".join(name for name in _MESSAGE if name in there)
     taken_back = " AND NOT (active = 0 AND compacted = 0)" if {"active", "compacted"} <= there else ""
@@ -141,7 +141,7 @@ def _message(row: sqlite3.Row, file: RecordedFile) -> Message | None:
 
 
 def _content(fields: dict[str, object]) -> object:
-    """Return what was sent: Hermes keeps it beside the text it shows where the two differ."""
+    """Return the content that was sent: Hermes stores it separately if it differs from the text shown."""
     content = fields.get("api_content") or fields.get("content")
     if not isinstance(content, str):
         return None if content is None else str(content)
@@ -268,12 +268,12 @@ def _keys(message: Message) -> list[object]:
 
 
 class Hermes:
-    """All sessions of a database, one lineage in memory at a time."""
+    """Reads all sessions of a database, one lineage in memory at a time."""
 
     name = "hermes"
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Tell by the tables that Hermes makes."""
+        """Recognise Hermes' tables."""
         return has_columns(head, path, sessions="parent_session_id", messages="tool_calls")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:

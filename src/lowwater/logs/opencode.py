@@ -1,4 +1,4 @@
-"""OpenCode: sessions in its database or its files."""
+"""Reads OpenCode's sessions from its database or its files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -28,9 +28,9 @@ Figure = int | float | None
 _ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
 _INTERRUPTED = "[Tool execution was interrupted]"
 _AT_ONCE = 5.0
-"""Seconds between outputs that one prune clears."""
+"""Outputs cleared within this many seconds belong to one prune."""
 _NOT_SENT = ("text/plain", "application/x-directory")
-"""Files of these types stand as text beside their part."""
+"""Files of these types are also included as text next to their part."""
 _AGENT = "opencode"
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class MessageInfo(Struct):
 
     @property
     def is_summary(self) -> bool:
-        """Whether this is an answer that stands for all before it, and came to its end."""
+        """Whether this is a finished answer that replaces everything before it (a summary)."""
         ended = self.time is not None and self.time.completed is not None
         return self.role == "assistant" and self.summary is True and self.error is None and ended
 
@@ -372,7 +372,7 @@ class OpenCodeFiles:
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the ids that only OpenCode gives."""
+        """Recognise OpenCode's ids."""
         fields = fields_in(head)
         return _is_session(fields) or _is_piece(fields) or _is_session(fields_in(fields.get("info", b"")))
 
@@ -397,7 +397,7 @@ class OpenCodeDatabase:
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Tell by the tables that OpenCode makes."""
+        """Recognise OpenCode's tables."""
         return has_columns(head, path, session="parent_id", message="data", part="message_id")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -411,7 +411,7 @@ class OpenCodeDatabase:
 
 
 def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFile) -> Iterator[Recording]:
-    """Yield the session if it has messages and was not told before: a database takes over what files held."""
+    """Yield the session if it has messages and was not read before: the database also contains what was in files."""
     conversation = Conversation(file, told)
     place = str(file.path)
     if not conversation.messages or file.first_recorder(f"{_AGENT}:{info.id}", place) != place:
