@@ -22,11 +22,11 @@ from lowwater.logs.gathering import (
 )
 from lowwater.logs.recording import Recording
 
-CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+CALL_TYPES = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 RESULTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
-KNOWN = CALLS | RESULTS | {"message", "reasoning"}
+KNOWN = CALL_TYPES | RESULTS | {"message", "reasoning"}
 """Items that are part of the conversation; searches made by the provider itself have no recorded result."""
 _KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
 _INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
@@ -98,7 +98,7 @@ def texts_of(content: str | list[Content] | None) -> list[str]:
     return [text for part in content or [] if (text := part.text or part.refusal)]
 
 
-def content_of(content: str | list[Content] | None) -> str | list[Fields]:
+def chat_content(content: str | list[Content] | None) -> str | list[Fields]:
     """Return a message's content as chat messages have it: text and pictures."""
     if not isinstance(content, list):
         return content or ""
@@ -116,7 +116,7 @@ def output_of(item: Item) -> str | list[Fields]:
     raw = bytes(item.tools) or bytes(item.output)
     match raw[:1]:
         case b"[" if not bytes(item.tools):
-            return content_of(read_json(raw, list[Content]))
+            return chat_content(read_json(raw, list[Content]))
         case b"{":
             output = read_json(raw, _Output)
             return output.content if isinstance(output.content, str) else raw.decode()
@@ -383,7 +383,7 @@ class _Rollout:
     def _say(self, item: Item, number: int, at: float | None) -> None:
         texts = texts_of(item.content)
         is_user = item.role == "user" and not (texts and texts[0].lstrip().startswith(_INJECTED))
-        fields = {"role": item.role or "user", "content": content_of(item.content)}
+        fields = {"role": item.role or "user", "content": chat_content(item.content)}
         self._session.items.append(
             InputMessage(fields=fields, where=number, at=at, kind="" if is_user else "meta")
         )
