@@ -136,7 +136,7 @@ def audit(
     if html is not None:
         _write_html(html, report)
     if json:
-        print_json(report_json(report, since=begin, interrupted=found.interrupted))
+        print_json(audit_json(report, since=begin, interrupted=found.interrupted))
     else:
         print_page(report_page(report, by=by, width=page_width(), interrupted=found.interrupted))
     if found.interrupted:
@@ -477,7 +477,7 @@ def _remarks(report: AuditReport) -> Iterator[Text]:
         yield Text("\n" + "\n".join(remarks), style="bright_black")
 
 
-def report_json(report: AuditReport, *, since: float | None, interrupted: bool) -> Json:
+def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -> Json:
     """Return the report as JSON values; money is in nano-dollars, None where a price is unknown."""
     return {
         "interrupted": interrupted,

@@ -34,7 +34,7 @@ from lowwater.cli.diff import difference_lines
 from lowwater.cli.efficiency import efficiency_page
 from lowwater.cli.kept_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
 from lowwater.cli.recall import Found, expansion_page, found_page
-from lowwater.cli.sessions.listing import narrow_table, rows_of
+from lowwater.cli.sessions.listing import narrow_table, session_rows
 from lowwater.cli.status import SessionFigures, session_page
 from lowwater.cli.wording import amount, dollars, on_one_line, printable, short
 from lowwater.core.accounts.cadence import cadence
@@ -758,7 +758,7 @@ def _session_list(store: Store, current: str) -> Page:
         yield Text("No session is kept yet.")
         return
     chosen = list(islice(known, _MAX_SESSIONS_SHOWN))
-    yield narrow_table(rows_of(store, chosen), time.time(), page_width())
+    yield narrow_table(session_rows(store, chosen), time.time(), page_width())
     more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
     yield Text(
         f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",

@@ -1,4 +1,4 @@
-"""`lowwater checkpoints`: where a kept session can go back to."""
+"""`lowwater checkpoints`: lists and names the checkpoints of a stored session."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -37,10 +37,10 @@ def checkpoints(
     store: StoreAddress = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
-    """List where a session can go back to: before each compaction and rewind, and places with a name.
+    """List the checkpoints of a session: before each compaction and rewind, and those with a name.
 
     Each line has a number or a name for `lowwater rewind` and `lowwater diff`,
-    and what the view was there: its size in tokens and its messages.
+    and the size of the view there, in tokens and messages.
 
     lowwater checkpoints refactor-auth
     lowwater checkpoints refactor-auth --name tests-pass
@@ -69,7 +69,7 @@ def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
 
 
 def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
-    """Yield where a session can go back to, a line each."""
+    """Yield a line for each checkpoint."""
     now, view = time.time(), session.ledger.view
     said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
     yield Text.assemble((on_one_line(session.name, 200), "bold"), f" · {said}")

@@ -42,14 +42,14 @@ def compress(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
     settings: Resolved,
 ) -> None:
-    """Compact a conversation and write it back in the shape it came in.
+    """Compact a conversation and write it in the format it came in.
 
     FILE holds a JSON array of messages, JSON lines, or the body of an API
-    request, OpenAI chat or Anthropic, plain or gzipped. Messages that were not
-    touched leave byte for byte. Without a summarizer the summary is extracted
-    from the conversation itself: no key, no network.
+    request, OpenAI chat or Anthropic, plain or gzipped. Messages that do not
+    change are written byte for byte. Without a summarizer the summary is
+    extracted from the conversation itself: no key, no network.
 
-    The result goes to --out, or to standard output if that is no terminal.
+    The result goes to --out, or to standard output if that is not a terminal.
 
     lowwater compress session.jsonl --out shorter.jsonl
     lowwater compress request.json --focus "the auth tests" --model claude-opus-5-5

@@ -1,4 +1,4 @@
-"""`lowwater config`: the settings that hold, and where each came from."""
+"""`lowwater config`: shows the effective settings, and where each comes from."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from lowwater.settings.resolve import Effective, Resolved, sections
 from lowwater.settings.schema import settings_schema
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class SettingOrigin(Struct, frozen=True, kw_only=True):
     """Where a setting's value came from; part of the stable output of `--json`.
 
     `source` is default, file, environment or flag; `place` is file and line, the variable, or the flag; `clamped_from`
@@ -36,11 +36,11 @@ class Report(Struct, frozen=True, kw_only=True):
     """What `lowwater config --json` prints: `settings` in the shape of lowwater.yaml, `origins` by name."""
 
     settings: dict[str, Any]
-    origins: dict[str, Origin]
+    origins: dict[str, SettingOrigin]
     warnings: tuple[str, ...]
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class SettingCard(Struct, frozen=True, kw_only=True):
     """What `lowwater config KEY --json` prints about one setting."""
 
     name: str
@@ -75,11 +75,11 @@ def config(
         typer.Option("--schema", help="Print the JSON Schema of lowwater.yaml.", callback=_print_schema),
     ] = False,
 ) -> None:
-    """Show the settings that hold, and where each came from.
+    """Show the effective settings, and where each comes from.
 
-    Weakest first: defaults, lowwater.yaml, LOWWATER_ variables, flags. The file
-    is the one that --config or LOWWATER_CONFIG names, else the one in this
-    directory, else the one in ~/.config/lowwater.
+    Later sources override earlier ones: defaults, lowwater.yaml, LOWWATER_
+    variables, flags. The file is the one named by --config or LOWWATER_CONFIG,
+    else the one in this directory, else the one in ~/.config/lowwater.
     """
     if key is None or key in sections():
         chosen = [found for found in settings.effective if key in {None, found.setting.section}]
@@ -102,7 +102,7 @@ def _report(chosen: Sequence[Effective], warnings: tuple[str, ...]) -> Report:
     return Report(
         settings=nested,
         origins={
-            found.setting.name: Origin(
+            found.setting.name: SettingOrigin(
                 value=found.value, source=found.source, place=found.place, clamped_from=found.clamped_from
             )
             for found in chosen
@@ -111,9 +111,9 @@ def _report(chosen: Sequence[Effective], warnings: tuple[str, ...]) -> Report:
     )
 
 
-def _card(found: Effective) -> Card:
+def _card(found: Effective) -> SettingCard:
     setting = found.setting
-    return Card(
+    return SettingCard(
         name=setting.name,
         path=setting.path,
         value=found.value,

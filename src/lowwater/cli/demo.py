@@ -1,4 +1,4 @@
-"""`lowwater demo`: a long session compacted live; what it bought, a recall and a rewind."""
+"""`lowwater demo`: plays a long session, compacted live, then shows what that saved, a recall and a rewind."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ from lowwater.settings import CompressionSettings, OutputSettings, Settings
 _CHARACTERS_PER_TOKEN = 4
 _INSTRUCTION = 400
 _LIFETIME = 300.0
-"""Seconds for which the provider's cache keeps a prefix."""
+"""The lifetime of the provider's cache, in seconds."""
 _OURS, _LEAST = "rent-or-buy", "optimum"
 _BAR = 50
 _WATCHED_SECONDS = 8.0
@@ -51,7 +51,7 @@ _LOOKED_AT = 20
 _OUR_POLICY = "rent-or-buy"
 _CEILING = 60_000
 _FIXED = "runway"
-"""What the bill is compared with: a rule with a fixed trigger."""
+"""The policy with which the bill is compared; it has a fixed trigger."""
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -65,8 +65,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     warnings: tuple[UsageWarning, ...]
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
-    """What led to one answer, the answer's content, when, and what the answer names that stood in earlier messages."""
+class DemoTurn(Struct, frozen=True, kw_only=True):
+    """The new messages before an answer, the answer's content and time, and the names in it from earlier messages."""
 
     new: list[Any]
     answer: Any
@@ -75,7 +75,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 
 class DemoSummarizer:
-    """Writes what the extractive summarizer would, and is billed as a model that rides the cached prefix."""
+    """Stands in for a model with the extractive summarizer; billed as a request on the cached prefix."""
 
     NAME = "stand-in"
 
@@ -83,10 +83,10 @@ class DemoSummarizer:
         self.model = model
         self._tokenizer = tokenizer
         self.read = self.fresh = 0
-        """What of the prompt it follows is in the cache, and what is not."""
+        """Tokens of the prompt in the cache, and the rest."""
 
     def summarize(self, request: SummaryRequest, /) -> Written:
-        """Return the extractive summary, with the usage of a call that would have written it."""
+        """Return the extractive summary, with the usage that a model's call would have had."""
         text = extract(request, self._tokenizer)
         usage = Usage(
             cache_read=self.read, uncached=self.fresh + _INSTRUCTION, output=self._tokenizer.count(text)
@@ -94,8 +94,8 @@ class DemoSummarizer:
         return Written(text=text, by=self.NAME, usage=usage, model=self.model)
 
 
-class Played(Struct, kw_only=True):
-    """One way to run the session: the library's session, at its own clock."""
+class DemoRun(Struct, kw_only=True):
+    """One run of the demo: a session of the library with its own clock."""
 
     session: Session
     clock: ManualClock
@@ -103,10 +103,10 @@ class Played(Struct, kw_only=True):
     called: float = 0.0
     named: int = 0
     in_view: int = 0
-    """How much of what the answers name still stood in the prompt."""
+    """The number of names in answers that were still in the prompt."""
 
-    def call(self, exchange: Exchange, system: object) -> int:
-        """Take one turn at the time it was recorded, billed as the provider's cache rules say; return its prompt."""
+    def call(self, exchange: DemoTurn, system: object) -> int:
+        """Play one turn at its recorded time, billed by the provider's cache rules; return its prompt tokens."""
         self.clock.advance(max(0.0, exchange.at - self.clock.now()))
         before = self.session.status().prompt
         self.session.append(exchange.new)
@@ -128,15 +128,15 @@ class Played(Struct, kw_only=True):
             self.in_view += sum(name in shown for name in names)
 
 
-def opened(
+def start_run(
     model: str,
     policy: str,
     *,
     compacts: bool = True,
     ceiling: int | None = None,
     on_warning: Callable[[UsageWarning], object] | None = None,
-) -> Played:
-    """Return a session to play, under a policy or without any compaction; never above a ceiling if there is one."""
+) -> DemoRun:
+    """Return a run under a policy, or without compaction; `ceiling` limits its prompts."""
     clock = ManualClock()
     settings = Settings(
         output=OutputSettings(quiet=True),
@@ -152,18 +152,18 @@ def opened(
         on_warning=on_warning,
         clock=clock,
     )
-    return Played(session=library.session("demo"), clock=clock, writer=writer)
+    return DemoRun(session=library.session("demo"), clock=clock, writer=writer)
 
 
-def play(
+def play_frames(
     recorded: DemoSession,
-    watched: Played,
-    others: Sequence[Played],
+    watched: DemoRun,
+    others: Sequence[DemoRun],
     take_warnings: Callable[[], tuple[UsageWarning, ...]],
 ) -> Iterator[Frame]:
-    """Play the session on all of them, the last of `others` untouched, and yield what became of the prompt."""
+    """Play the session in all runs, the last of `others` without compaction, and yield a frame per turn."""
     system = recorded.system
-    for turn, exchange in enumerate(_exchanges(recorded), start=1):
+    for turn, exchange in enumerate(_demo_turns(recorded), start=1):
         known = watched.session.last_compaction()
         prompt = watched.call(exchange, system)
         event = watched.session.last_compaction()
@@ -177,21 +177,23 @@ def play(
         )
 
 
-def _exchanges(recorded: DemoSession) -> Iterator[Exchange]:
-    told = zip(recorded.recording.messages, recorded.mentions, strict=True)
-    answers = ((each.at or 0.0, names) for each, names in told if each.message.role == "assistant")
+def _demo_turns(recorded: DemoSession) -> Iterator[DemoTurn]:
+    recorded_messages = zip(recorded.recording.messages, recorded.mentions, strict=True)
+    answers = (
+        (each.at or 0.0, names) for each, names in recorded_messages if each.message.role == "assistant"
+    )
     new: list[Any] = []
     for message in recorded.as_anthropic():
         if message["role"] != "assistant":
             new.append(message)
             continue
         at, names = next(answers)
-        yield Exchange(new=new, answer=message["content"], at=at, names=names)
+        yield DemoTurn(new=new, answer=message["content"], at=at, names=names)
         new = []
 
 
 def print_hindsight(console: Console, recording: Recording) -> None:
-    """Print what a session costs under a few policies and at least; one line if that cannot be computed here."""
+    """Print the cost of the session under a few policies and the optimum; without numpy, a hint."""
     console.print(Text("\nwith hindsight", style="bold"))
     try:
         from lowwater.lab.replay.session import bill_of  # noqa: PLC0415  # numpy is an extra
@@ -226,19 +228,19 @@ def demo(
 
     A generated agent session of several hundred turns outgrows its window.
     You see it fill up, the warnings, each compaction with its reason, what it
-    bought, the bill, and what was possible with hindsight; then an elided
-    result is recalled and a compaction is undone. Calls are billed as the provider's cache rules say, at the times
-    the session was recorded. A stand-in writes the summaries: what can be
-    extracted without a model, billed as if a model had written it.
+    saved, the bill, and the cheapest schedule in hindsight; then an elided
+    result is recalled and a compaction is undone. Calls are billed by the
+    provider's cache rules, at the recorded times. Summaries are extracted
+    without a model, but billed as if a model had written them.
     """
     console = Console(highlight=False, quiet=json)
     recorded = demo_session()
     model = recorded.recording.model
     warned: list[UsageWarning] = []
-    watched = opened(
+    watched = start_run(
         model, policy, ceiling=_CEILING if policy == _OUR_POLICY else None, on_warning=warned.append
     )
-    fixed, untouched = opened(model, _FIXED), opened(model, policy, compacts=False)
+    fixed, untouched = start_run(model, _FIXED), start_run(model, policy, compacts=False)
     session = watched.session
     turns = sum(each.message.role == "assistant" for each in recorded.recording.messages)
     console.print(Text(f"A coding agent at work: {turns} turns on {model}, policy {policy}.", style="bold"))
@@ -255,24 +257,24 @@ def demo(
     context = session.status().context
     frames: list[Frame] = []
     with Live(console=console, refresh_per_second=20, transient=True) as live:
-        for frame in play(recorded, watched, (fixed, untouched), take_warnings):
+        for frame in play_frames(recorded, watched, (fixed, untouched), take_warnings):
             frames.append(frame)
-            _tell(live.console, frame)
+            _print_frame(live.console, frame)
             live.update(_bars(frame, context))
             time.sleep(pause)
     if json:
         print_json(_figures(frames, {"watched": watched, _FIXED: fixed, "untouched": untouched}))
         return
     console.print(_bars(frames[-1], context))
-    _bought(console, frames, session)
-    _bill(console, watched, fixed, untouched)
+    _print_savings(console, frames, session)
+    _print_bill(console, watched, fixed, untouched)
     print_hindsight(console, recorded.recording)
-    _recall(console, session)
-    _rewind(console, session)
+    _print_recall(console, session)
+    _print_rewind(console, session)
 
 
-def _figures(frames: list[Frame], played: dict[str, Played]) -> dict[str, object]:
-    """Return the demo in numbers; money is in nano-dollars."""
+def _figures(frames: list[Frame], played: dict[str, DemoRun]) -> dict[str, object]:
+    """Return the figures of the demo; money is in nano-dollars."""
     return {
         "turns": len(frames),
         "compactions": [
@@ -286,7 +288,7 @@ def _figures(frames: list[Frame], played: dict[str, Played]) -> dict[str, object
     }
 
 
-def _tell(console: Console, frame: Frame) -> None:
+def _print_frame(console: Console, frame: Frame) -> None:
     for warning in frame.warnings[-1:]:
         line = f"turn {frame.turn:>3}  {warning.level:<8}  {warning.sentence}"
         console.print(Text(line, style=_COLOURS[warning.level]))
@@ -326,7 +328,7 @@ def _bar(label: str, tokens: int, context: int, colour: str) -> Text:
     )
 
 
-def _bought(console: Console, frames: list[Frame], session: Session) -> None:
+def _print_savings(console: Console, frames: list[Frame], session: Session) -> None:
     status = session.status()
     sent = sum(frame.prompt for frame in frames)
     untouched = sum(frame.untouched for frame in frames)
@@ -340,7 +342,7 @@ def _bought(console: Console, frames: list[Frame], session: Session) -> None:
     )
 
 
-def _bill(console: Console, watched: Played, fixed: Played, untouched: Played) -> None:
+def _print_bill(console: Console, watched: DemoRun, fixed: DemoRun, untouched: DemoRun) -> None:
     rows = (
         (watched, "as you saw"),
         (fixed, f"policy {_FIXED}, at half the window"),
@@ -360,7 +362,7 @@ def _bill(console: Console, watched: Played, fixed: Played, untouched: Played) -
     console.print(table)
 
 
-def _recall(console: Console, session: Session) -> None:
+def _print_recall(console: Console, session: Session) -> None:
     handles = _HANDLE.findall(str(session.view()))
     asked = handles[len(handles) // 2] if handles else _SEARCH
     found, line = _answer(session, asked)
@@ -378,7 +380,7 @@ def _answer(session: Session, asked: str) -> tuple[Recalled, str]:
     return next((pair for pair in lines if _FAILURE.search(pair[1])), lines[0])
 
 
-def _rewind(console: Console, session: Session) -> None:
+def _print_rewind(console: Console, session: Session) -> None:
     points = [point for point in session.checkpoints() if point.name.startswith("before-compaction")]
     if not points:
         return

@@ -1,4 +1,4 @@
-"""`lowwater diff`: what changed in a kept session from one view to another."""
+"""`lowwater diff`: shows what changed between two views of a stored session."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -30,13 +30,13 @@ _KINDS = {
     "preamble": "blue",
 }
 _UNDER = " " * 6
-"""How lines begin that show what changed inside a message."""
+"""The prefixes of lines that show changes inside a message."""
 _SIGNS = {"+": "green", "-": "red", "@": "cyan"}
 _NOW = "now"
 
 
 def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[Text | Padding]:
-    """Yield a difference line by line; `full` with what changed inside messages."""
+    """Yield a difference line by line, with changes inside messages if `full`."""
     for number, line in enumerate(printable(words_of(difference, full=full)).splitlines()):
         if line.startswith(_UNDER):
             inside = line.removeprefix(_UNDER)
@@ -47,7 +47,7 @@ def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[
 
 
 def difference_said(difference: Difference, *, full: bool) -> dict[str, object]:
-    """Return a difference for programs; texts of what changed only where `full` is wanted."""
+    """Return a difference as JSON values; with changed texts if `full`."""
     return {
         "before": difference.before,
         "after": difference.after,
@@ -87,11 +87,11 @@ def diff(
     store: StoreAddress = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
-    """Show what changed from the view at one checkpoint to that at another, or to the view now.
+    """Show what changed between the views at two checkpoints, or since one checkpoint.
 
-    A line for each change: which messages, their tokens before and after.
-    Every message is in exactly one of them. `lowwater checkpoints` lists what
-    BEFORE and AFTER can be; `lowwater recall` shows the messages themselves.
+    Each line is one change: the messages, and their tokens before and after.
+    Every message is in exactly one line. `lowwater checkpoints` lists possible
+    values of BEFORE and AFTER; `lowwater recall` shows the messages themselves.
 
     lowwater diff refactor-auth before-compaction-2
     lowwater diff refactor-auth 1 2 --full

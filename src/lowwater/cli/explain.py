@@ -1,4 +1,4 @@
-"""`lowwater explain`: what a policy would do with a conversation, and why."""
+"""`lowwater explain`: shows what each policy would do with a conversation, and why."""
 
 from typing import Annotated, Literal
 
@@ -36,10 +36,10 @@ def explain(
     *,
     settings: Resolved,
 ) -> None:
-    """Say what would be done with a conversation before the next call, and why.
+    """Show what would be done with a conversation before the next call, and why.
 
-    First the policy that is set, step by step with its numbers, then every
-    other policy in a line. Nothing is written.
+    First the configured policy, step by step with its numbers, then a line for
+    every other policy. Nothing is written.
 
     lowwater explain session.jsonl
     lowwater explain request.json --model claude-opus-5-5 --policy guarded
@@ -66,7 +66,7 @@ def explain(
 
 
 def _sizes(status: Status) -> str:
-    """Say from which size on the policy acts, and where the wall is if that is another."""
+    """Return the size from which the policy acts, and the wall if it differs."""
     wall = "" if status.acts_at == "wall" else f", wall {status.wall:,}"
     return f"{status.acts_at} {status.threshold:,}{wall}"
 
@@ -80,7 +80,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Explained(Struct, frozen=True, kw_only=True):
-    """What would be done with a conversation: by the policy that is set, step by step, and by each in a line."""
+    """What would be done with a conversation: by the configured policy step by step, and by every policy in a line."""
 
     before: Status
     policy: str

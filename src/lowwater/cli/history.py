@@ -1,4 +1,4 @@
-"""`lowwater history`: every compaction of a kept session, with its reason, what it did, what it cost, and whether that paid."""
+"""`lowwater history`: every compaction of a stored session, with its reason, effect, cost and payback."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -38,13 +38,13 @@ _OVER = {
 
 
 class CompactionLine(Struct, frozen=True, kw_only=True):
-    """One compaction, and what became of it."""
+    """One compaction with its payback."""
 
     event: Compaction
     turn: int
     """The number of the turn before which it was made, from 1."""
     payback: Payback | None
-    """None where there was nothing to pay back: what was shortened as it came in never was in a prompt."""
+    """None if there is nothing to pay back: a result truncated on arrival never was in a prompt."""
 
 
 def history(
@@ -58,14 +58,14 @@ def history(
 ) -> None:
     """Show every compaction of a session: why, what it removed, what it cost, whether it paid.
 
-    "Cost" is what its summaries cost, and what the next call cost more because
-    the cache had to be written again. "Payback" is the number of later calls
-    after which it had saved that, beside what was predicted when it was
-    decided. The score of a summary is the share of critical references (paths,
-    names, numbers, errors) that it kept. A compaction that was undone stays in
-    the list. In JSON money is in nano-dollars, and null if it is not known.
+    "Cost" is the cost of its summaries plus the extra cost of the next call,
+    which had to rewrite the cache. "Payback" is the number of later calls after
+    which it had saved that, next to the prediction made when it was decided.
+    The score of a summary is the share of critical references (paths, names,
+    numbers, errors) that it kept. Undone compactions stay in the list. In
+    JSON, money is in nano-dollars, or null if unknown.
 
-    lowwater history                     the session used last
+    lowwater history                     the most recent session
     lowwater history refactor-auth
     lowwater history refactor-auth --json | jq '.compactions[].because.code'
     """
@@ -86,7 +86,7 @@ def history(
 
 
 def _account(store: Store, listed: Listed) -> Account:
-    """Return the account of a session, with that of the sessions it was split from and those that continue it."""
+    """Return the account of a session joined with those of the sessions it continues and those that continue it."""
     known = {each.name: each for each in store.sessions()}
     first = listed
     while (parent := known.get(first.about.parent)) and parent.about.ended_because == ENDED_BY_SPLIT:
@@ -102,7 +102,7 @@ def _account(store: Store, listed: Listed) -> Account:
 
 
 def _is_part(account: Account, listed: Listed, known: dict[str, Listed]) -> bool:
-    """Return whether a session is one of those that an account was joined from."""
+    """Return whether a session is part of a joined account."""
     each: Listed | None = known.get(account.session.about.parent)
     while each is not None and each.about.ended_because == ENDED_BY_SPLIT:
         if each.name == listed.name:
@@ -208,7 +208,7 @@ def _lines(told: CompactionLine) -> Table:
 
 
 def _cost(told: CompactionLine) -> str:
-    """Say what it cost in all; what was compacted before one and the same call has one bill."""
+    """Return the total cost; compactions before the same call share one bill."""
     payback = told.payback
     if payback is None:
         return amount(told.event.cost)

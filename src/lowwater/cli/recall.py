@@ -1,4 +1,4 @@
-"""`lowwater recall`: getting back what a kept session no longer shows, by words or by handle."""
+"""`lowwater recall`: finds messages of a stored session by words or by handle, including those no longer in view."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -34,9 +34,9 @@ from lowwater.core.recall.recalled import (
     names_messages,
     read_handle,
 )
-from lowwater.core.recall.search import counted as counted_search
+from lowwater.core.recall.search import counted as message_count
 from lowwater.core.recall.search import first_line, widening, words_in
-from lowwater.core.recall.search import recall as recall_from
+from lowwater.core.recall.search import recall as search_ledger
 from lowwater.core.stored import Hit
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, DamagedStore
@@ -45,13 +45,13 @@ from lowwater.session.session import Session
 
 _INDENT = (0, 0, 0, 4)
 _WHO = 26
-"""Columns for who speaks."""
+"""Width of the column with the role."""
 _FOUND_BY = "bold yellow"
 _LIMIT = 5
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """A message that was found, and the session it is in."""
+    """A message found, and its session."""
 
     session: str
     recalled: Recalled
@@ -60,7 +60,7 @@ class Found(Struct, frozen=True, kw_only=True):
 def found_page(
     wanted: str, found: Sequence[Found], *, width: int, whole: bool, is_mixed: bool = False
 ) -> Iterator[Text | Padding]:
-    """Yield each message with what stands around it; `whole` or one line of it, with its session if `is_mixed`."""
+    """Yield each message with those around it: `whole` or one line of each, with the session's name if `is_mixed`."""
     if not found:
         yield Text(f"No message has any of these words: {on_one_line(wanted, 60)}")
     for index, each in enumerate(found):
@@ -72,7 +72,7 @@ def found_page(
 def expansion_page(
     expansion: Expansion, messages: Sequence[Recalled], *, width: int, left: int
 ) -> Iterator[Text | Padding]:
-    """Yield what a handle leads to: the summary if it names one, then a line for each child, or whole messages."""
+    """Yield the content of a handle: the summary if it names one, then a line for each child, or whole messages."""
     children = counted(len(expansion.children) + left, "piece")
     yield Text.assemble((expansion.handle, "bold"), f" · {children}")
     if expansion.text:
@@ -90,7 +90,7 @@ def expansion_page(
 
 
 def found_said(wanted: str, found: Sequence[Found], *, whole: bool) -> dict[str, object]:
-    """Return what was found for programs; texts only where `whole` messages are wanted."""
+    """Return the messages found as JSON values; texts only if `whole`."""
     return {
         "wanted": wanted,
         "found": [
@@ -109,7 +109,7 @@ def found_said(wanted: str, found: Sequence[Found], *, whole: bool) -> dict[str,
 
 
 def expansion_said(expansion: Expansion, messages: Sequence[Recalled]) -> dict[str, object]:
-    """Return what a handle leads to for programs."""
+    """Return the content of a handle as JSON values."""
     return {
         "handle": expansion.handle,
         "summary": expansion.text,
@@ -156,7 +156,7 @@ def _children(children: Sequence[Child], width: int) -> Iterator[Text]:
 
 
 def _line(handle: str, who: str, tokens: int, *, said: str, width: int, style: str = "") -> Text:
-    """Return a message on one line that is no wider than the terminal."""
+    """Return a message on one line of at most the terminal's width."""
     line = f"{handle:<8}  {fitted(on_one_line(who, 60), _WHO)}  {tokens:>6,}  {on_one_line(said, 200)}"
     return Text(fitted(line, width).rstrip(), style=style)
 
@@ -195,13 +195,13 @@ def recall(
     store: StoreAddress = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
-    """Find messages of a session, those it no longer shows to its model included, and read them whole.
+    """Find messages of a session, including those no longer in view, and read them in full.
 
-    Words find the messages that have most of them, with what stands around
-    each and sizes in tokens. A handle such as lw:412, as placeholders carry
-    them, gives the message. A range such as lw:12-408 gives the messages, and
-    if it is what a summary stands for, the summary and what it was made of,
-    level by level.
+    Words find the messages that contain most of them, shown with their
+    neighbours and sizes in tokens. A handle such as lw:412, as found in
+    placeholders, gives that message. A range such as lw:12-408 gives those
+    messages; if a summary replaced them, the summary and what it was made
+    from, level by level.
 
     lowwater recall refactor-auth pytest failure in test_auth
     lowwater recall refactor-auth lw:412 --around 3
@@ -219,7 +219,7 @@ def recall(
             found = list(islice(_everywhere(opened, wanted, around, limit or _LIMIT), limit or _LIMIT))
         else:
             session = open_kept(opened, find_session(opened, name))
-            if is_handle and counted_search(read_handle(wanted, of=len(session.ledger.messages))) > 1:
+            if is_handle and message_count(read_handle(wanted, of=len(session.ledger.messages))) > 1:
                 _print_range(session, wanted, limit, whole=expand, json=json)
                 return
             recalled = session.recall(wanted, limit=limit or _LIMIT, near=around)
@@ -235,7 +235,7 @@ def recall(
 
 
 def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[Found]:
-    """Yield the messages of all sessions that match best, best first; what recall itself once answered is left out."""
+    """Yield the best matches of all sessions, best first, without earlier answers of recall itself."""
     opened: dict[str, Ledger | None] = {}
     for hit in widening(lambda most: store.search(words, limit=most), limit):
         if hit.session not in opened:
@@ -243,7 +243,7 @@ def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[F
         ledger = opened[hit.session]
         if ledger is not None:
             only = partial(_only, hit)
-            for each in recall_from(ledger, words, search=only, limit=1, near=around):
+            for each in search_ledger(ledger, words, search=only, limit=1, near=around):
                 yield Found(session=hit.session, recalled=each)
 
 
@@ -252,7 +252,7 @@ def _only(hit: Hit, _words: str, _limit: int) -> Sequence[Hit]:
 
 
 def _ledger(store: Store, session: str) -> Ledger | None:
-    """Return a session's ledger; one that cannot be read is named on standard error and does not hide the others."""
+    """Return a session's ledger; if it cannot be read, report that on standard error and continue."""
     try:
         return open_kept(store, find_session(store, session)).ledger
     except DamagedStore as error:
@@ -261,7 +261,7 @@ def _ledger(store: Store, session: str) -> Ledger | None:
 
 
 def _print_range(session: Session, handle: str, limit: int | None, *, whole: bool, json: bool) -> None:
-    """Print what a handle of several messages leads to, or all of them if `whole` messages are wanted."""
+    """Print the content of a handle of several messages, in full if `whole`."""
     expansion = session.expand(handle)
     shown = replace(expansion, children=expansion.children[:limit])
     messages = session.recall(handle)[:limit] if whole else []

@@ -1,4 +1,4 @@
-"""`lowwater replay`: what recorded sessions would have cost under other policies, beside the optimum."""
+"""`lowwater replay`: shows what recorded sessions would have cost under other policies, compared with the optimum."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -86,12 +86,12 @@ def replay(
     """Show what recorded sessions would have cost under other policies.
 
     Each session is played again, without its own compactions and at its own
-    times, and billed by the model's prices and cache rules. Policies stand
-    beside the cheapest schedule that hindsight allows: what they cost is
-    divided by the optimum, with rework (a recall for each later use of
-    something no longer in view) charged to both. "~" marks policies with
-    actions of their own, which the optimum does not bound. The pessimistic
-    arm loses cached prefixes now and then, the same ones for all policies.
+    times, and billed by the model's prices and cache rules. Policies are
+    compared with the optimum, the cheapest schedule in hindsight; both costs
+    include rework (a recall for each later use of something no longer in
+    view). "~" marks policies with actions of their own, for which the optimum
+    is no lower bound. In the pessimistic arm the cache sometimes loses
+    prefixes, the same ones for all policies.
 
     lowwater replay ~/.claude/projects
     lowwater replay ~/.claude/projects --model claude-opus-5-5 --json replay.json

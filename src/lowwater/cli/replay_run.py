@@ -1,4 +1,4 @@
-"""Carries `lowwater replay` out: reads, plays with a progress bar, and shows what was found. Needs numpy."""
+"""Runs `lowwater replay`: reads sessions, replays them with a progress bar, and prints the report. Needs numpy."""
 
 import sys
 from collections import Counter
@@ -47,11 +47,11 @@ class _Line(Struct, frozen=True, kw_only=True):
     policy: str
     figures: PolicyFigures
     others: Mapping[str, PolicyFigures]
-    """In the other arms."""
+    """The figures in the other arms."""
 
 
 def page(report: ReplayReport, *, width: int) -> Iterator[Table | Text]:
-    """Yield everything to show, a block each."""
+    """Yield the blocks of the report."""
     yield _heading(report)
     if not report.replayed:
         return
@@ -113,7 +113,7 @@ def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: b
 
 
 def _metrics(lines: Sequence[_Line], width: int) -> Table:
-    """Return the seven cadence metrics."""
+    """Return a table of the seven cadence metrics."""
     table = _empty(["per 100", "between", "summaries", "reclaimed", "tokens", "first", "prunes"], width)
     for line in lines:
         seven = line.figures.metrics
@@ -196,7 +196,7 @@ def _notes(report: ReplayReport) -> Iterator[Text]:
 
 
 def _assumed(sessions: Sequence[SessionResult]) -> Iterator[Text]:
-    """Yield what was made up because recordings do not tell it."""
+    """Yield notes on what had to be assumed because recordings lack it."""
     without = Counter(what for each in sessions for what in each.assumed)
     if without["times"]:
         said = f"{counted(without['times'], 'session')} without times: played with {PAUSE:.0f} seconds between calls"
@@ -207,7 +207,7 @@ def _assumed(sessions: Sequence[SessionResult]) -> Iterator[Text]:
 
 
 def _left_out(report: ReplayReport) -> Iterator[Text]:
-    """Yield how much was left out, and each session and file with the reason."""
+    """Yield how much was left out, and the first sessions and files with the reasons."""
     left, every = report.left_out, report.sessions
     if left:
         dollars, of = recorded_cost(left), recorded_cost(every)
@@ -230,7 +230,7 @@ def _left_out(report: ReplayReport) -> Iterator[Text]:
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What was asked on the command line."""
+    """The options of the command line."""
 
     paths: tuple[Path, ...]
     policies: tuple[str, ...] = ()
@@ -247,7 +247,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 def replay_all(wanted: Wanted) -> None:
-    """Replay everything that was asked for and show it; interrupted, what there is so far."""
+    """Replay the sessions and print the report; after Ctrl-C, the report so far."""
     for path in wanted.paths:
         if not path.exists():
             raise BadInput(f"{on_one_line(str(path), 200)} is not there")
@@ -271,7 +271,7 @@ def replay_all(wanted: Wanted) -> None:
 
 
 def options_for(wanted: Wanted) -> Options:
-    """Return what is asked of every session."""
+    """Return the replay's options."""
     policies = wanted.policies or POLICY_NAMES
     by_word: dict[tuple[str, ...], tuple[str, ...]] = {("all",): tuple(ENGINE_POLICIES), ("none",): ()}
     return Options(
@@ -283,7 +283,7 @@ def options_for(wanted: Wanted) -> Options:
 
 
 def engine_for(wanted: Wanted) -> Engine:
-    """Return where the sessions are played, or raise BadSetting if it cannot be there."""
+    """Return the engine that plays the sessions, or raise BadSetting if it is not available."""
     if wanted.engine == "ray":
         return RayEngine(wanted.address, workers=wanted.workers)
     if wanted.address:
@@ -292,7 +292,7 @@ def engine_for(wanted: Wanted) -> Engine:
 
 
 class _Shown:
-    """The bar, if anybody watches: bytes read and sessions played."""
+    """The progress bar, on a terminal: bytes read and sessions played."""
 
     def __init__(self, bar: Bar | None) -> None:
         self._bar = bar
@@ -300,12 +300,12 @@ class _Shown:
         self._sessions = 0
 
     def read(self, progress: Progress) -> None:
-        """Take note of how far reading is."""
+        """Update the bytes read."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=progress.read, total=progress.of)
 
     def finished(self) -> None:
-        """Take note of a session that is done."""
+        """Count a finished session."""
         self._sessions += 1
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, sessions=self._sessions)
@@ -338,7 +338,7 @@ def _play(
     takers: Sequence[_Taker],
     on_skipped: Callable[[Skipped], None],
 ) -> bool:
-    """Give each result to everyone who takes it, and return whether somebody interrupted that."""
+    """Pass each result to all `takers`, and return whether the user interrupted the run."""
     with noting_interrupts() as pressed:
         try:
             with _progress() as shown:

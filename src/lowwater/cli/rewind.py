@@ -1,4 +1,4 @@
-"""`lowwater rewind`: taking a kept session back to a checkpoint, and saying how to undo that."""
+"""`lowwater rewind`: takes a stored session back to a checkpoint, and prints how to undo that."""
 
 import time
 from typing import Annotated
@@ -28,7 +28,7 @@ from lowwater.session.session import Session
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """A rewind, carried out or only looked at."""
+    """A rewind, carried out or as a dry run."""
 
     session: str
     to: str
@@ -36,7 +36,7 @@ class Done(Struct, frozen=True, kw_only=True):
     is_dry_run: bool
     changes: Difference
     undo: str
-    """The command that takes it back; empty if nothing was done."""
+    """The command that undoes it; empty after a dry run."""
 
 
 def rewind(
@@ -50,12 +50,12 @@ def rewind(
     store: StoreAddress = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
-    """Show the model again what it was shown at a checkpoint, with the messages that came later.
+    """Restore the view of a checkpoint, followed by the messages that came later.
 
-    Compactions since then are undone; with --discard-later the conversation
-    itself goes back in time. Nothing is ever lost: a rewind has a checkpoint
-    before it, and the command that takes it back is printed. A session in use
-    elsewhere learns of it at its next turn.
+    Compactions since then are undone; with --discard-later, later messages
+    leave the view too. Nothing is ever lost: a checkpoint is made before the
+    rewind, and the command that undoes it is printed. If another process uses
+    the session, it sees the rewind at its next turn.
 
     lowwater rewind refactor-auth before-compaction-2 --dry-run
     lowwater rewind refactor-auth 2

@@ -1,4 +1,4 @@
-"""A session as numbers: what each call added, how long it waited, and what was used again."""
+"""A course: a session reduced to numbers, with the tokens that each call added, the pauses, and what was used again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -14,31 +14,31 @@ from lowwater.logs.recording import NativeCompaction, Recording
 from lowwater.protocols import Tokenizer
 
 SHARE = 1_000_000
-"""Chances and shares are integers of millionths, so that costs stay exact."""
+"""Probabilities and shares are integers in millionths, so that costs stay exact."""
 _WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
 _FIVE_CALLS = 5
 KEPT_FREE = 33_000
-"""What Claude Code leaves of its window when it compacts by itself: 20,000 for the output and a buffer of 13,000."""
+"""What Claude Code keeps free when it compacts by itself: 20,000 tokens for the output and a buffer of 13,000."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What one call to the model added to the prompt, in tokens, and what it wrote."""
+    """The tokens that one call added to the prompt, and its output."""
 
     text: int
-    """New text: the answer before, its calls, what the user said."""
+    """New text: the previous answer with its tool calls, and user messages."""
     results: int = 0
     """New tool results, which can be elided."""
     elided: int = 0
-    """Their size once elided; never above `results`."""
+    """The size of the results once elided; at most `results`."""
     output: int = 0
     gap: float = 0.0
-    """Seconds since the call before."""
+    """Seconds since the previous call."""
     chance: int = 0
-    """Uses of the results to expect once they are five calls old, in millionths."""
+    """Expected uses of the results after they are five calls old, in millionths."""
 
     @property
     def whole(self) -> int:
-        """All that was added."""
+        """All tokens added."""
         return self.text + self.results
 
 
@@ -50,25 +50,25 @@ class Use(Struct, frozen=True, kw_only=True):
     of: int
     """The index of the turn whose results hold it."""
     tokens: int
-    """What a recall would write."""
+    """Tokens that a recall would write."""
     in_digest: bool = False
-    """Still visible after the result was elided; a summary loses it all the same."""
+    """Whether it is still visible after eliding the result; a summary loses it in any case."""
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """One session; without recorded uses the expected ones are charged instead."""
+    """One session; without recorded uses (`uses` is None), expected uses are charged."""
 
     name: str
     fixed: int
-    """Tools and system prompt."""
+    """Tokens of tools and system prompt."""
     tail: int
-    """Tokens at the end that no action touches."""
+    """Tokens of the protected tail."""
     turns: tuple[Turn, ...]
     uses: tuple[Use, ...] | None = None
 
 
 class Sheet(Struct, frozen=True, kw_only=True):
-    """What a model charges and allows; prices are nano-dollars per 1,000 tokens."""
+    """A price sheet: prices in nano-dollars per 1,000 tokens, cache lifetime, window and sizes."""
 
     name: str
     input: int
@@ -76,26 +76,26 @@ class Sheet(Struct, frozen=True, kw_only=True):
     write: int
     output: int
     other_input: int
-    """What another model charges for a summary."""
+    """The input price of another model for summaries."""
     other_output: int
     ttl: float
-    """Seconds a cached prefix lives."""
+    """Cache lifetime in seconds."""
     window: int
     reserved: int = 20_000
-    """Kept free for the output."""
+    """Tokens kept free for the output."""
     summary: int = 3_000
-    """The size of every summary."""
+    """Tokens of every summary."""
     instruction: int = 400
-    """The size of what asks for one."""
+    """Tokens of the instruction that asks for one."""
 
     @property
     def wall(self) -> int:
-        """The largest prompt that fits."""
+        """The largest prompt that fits the window."""
         return self.window - self.reserved
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """Turns before `summarised` are behind one summary, results of those before `pruned` are elided."""
+    """Turns before `summarised` are replaced by one summary; results of turns before `pruned` are elided."""
 
     summarised: int = 0
     pruned: int = 0
@@ -117,7 +117,7 @@ Action = Prune | Summarise
 
 
 class Act(Struct, frozen=True, kw_only=True):
-    """An action before the call of turn `turn`."""
+    """An action taken before the call of turn `turn`."""
 
     turn: int
     action: Action
@@ -135,7 +135,7 @@ def after(state: State, action: Action | None) -> State:
 
 
 class Timed(Struct, frozen=True, kw_only=True):
-    """A message and when it was written, in seconds."""
+    """A message and its time in seconds."""
 
     message: Message
     at: float
@@ -196,12 +196,12 @@ def shown_window(compactions: Iterable[NativeCompaction], prompts: Iterable[int]
 
 
 def elided_size(tokens: int) -> int:
-    """Return what is left of a result of so many tokens once it is elided."""
+    """Return the size of a result of `tokens` tokens once it is elided."""
     return max(_LEAST_DIGEST, round(tokens * _DIGEST)) if tokens >= _WORTH_ELIDING else tokens
 
 
 def uses_to_expect(tool: ToolClass, characters: int) -> int:
-    """Return how many uses of a result are to be expected once it is five calls old, in millionths."""
+    """Return the expected uses of a result after it is five calls old, in millionths."""
     return round(-log(max(1 - chance_of_use(tool, characters, _FIVE_CALLS), 1e-6)) * SHARE)
 
 
@@ -228,7 +228,7 @@ def _with(new: Turn, message: Message, tokens: int, calls: dict[str, ToolCall]) 
 
 
 def _apart(uses: Sequence[Use], turns: Sequence[Turn], tail: int) -> Iterator[Use]:
-    """Yield the uses whose result was not used shortly before: what was recalled stands in the tail for a while."""
+    """Yield the uses whose result was not used shortly before: a recalled result stays in the tail for a while."""
     ends = list(accumulate(turn.whole for turn in turns))
     last: dict[tuple[int, int], int] = {}
     for use in sorted(uses, key=lambda use: use.at):

@@ -1,4 +1,4 @@
-"""The cheapest schedule that a course could have had."""
+"""Finds the cheapest schedule of prunes and summaries for a course, by dynamic programming over states."""
 
 from itertools import accumulate
 from math import isqrt
@@ -10,29 +10,29 @@ from lowwater.lab.course import SHARE, Act, Action, Course, Prune, Sheet, State,
 from lowwater.lab.schedules import Integers, RentOrBuy, Tally, run
 
 NEVER = 1 << 61
-"""The cost of what cannot be."""
+"""The cost of an impossible state."""
 
 
 class Layer(Struct, frozen=True, kw_only=True):
-    """Costs by state, row `summarised` and column `pruned`, both from edge `low` on; elsewhere nothing can be."""
+    """Costs by state (row `summarised`, column `pruned`, both from edge `low`); other states are impossible."""
 
     low: int
     costs: Integers
 
     def cost(self, state: State) -> int:
-        """Return what it cost to be in a state."""
+        """Return the cost of reaching a state."""
         row, column = state.summarised - self.low, state.pruned - self.low
         if row < 0 or max(row, column) >= len(self.costs):
             return NEVER
         return int(self.costs[row, column])
 
     def cheapest(self) -> State:
-        """Return the state that cost least."""
+        """Return the cheapest state."""
         row, column = divmod(int(self.costs.argmin()), len(self.costs))
         return State(summarised=self.low + row, pruned=self.low + column)
 
     def trimmed(self) -> "Layer":
-        """Return the layer without its first rows, and their columns, if nothing in them can be."""
+        """Return the layer without leading rows and columns of impossible states."""
         possible = self.costs.min(axis=1) < NEVER
         first = int(possible.argmax())
         if not first:
@@ -50,7 +50,7 @@ class Layer(Struct, frozen=True, kw_only=True):
 
 
 class Step:
-    """One turn: its layer from the one before."""
+    """One turn: computes its layer from the previous one."""
 
     def __init__(self, tally: Tally, before: Layer, turn: int) -> None:
         self.tally, self.sheet, self.turn = tally, tally.sheet, turn
@@ -163,7 +163,7 @@ def before_summary(tally: Tally, layer: Layer, then: State, turn: int) -> State 
 
 
 class Optimum(Struct, frozen=True, kw_only=True):
-    """What the cheapest schedule costs, in nano-dollars, and its acts; no cost if no schedule fits the wall."""
+    """The cost of the cheapest schedule in nano-dollars and its actions; the cost is None if no schedule fits."""
 
     cost: int | None
     acts: tuple[Act, ...] = ()
@@ -179,7 +179,7 @@ def optimum(course: Course, sheet: Sheet, *, with_acts: bool = False) -> Optimum
 
 
 class Search:
-    """The layers of a course, one for each turn, without the states that cannot lead to the optimum."""
+    """Searches the layers of a course, one per turn, without states that cannot lead to the optimum."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -189,7 +189,7 @@ class Search:
         self._still_to_come = [*accumulate(reversed(unavoidable), initial=0)][::-1]
 
     def _unavoidable(self, turn: int) -> int:
-        """Return what a turn costs in any schedule: its output, its new tokens, and the tail behind tools and system."""
+        """Return the cost of a turn in any schedule: its output, its new tokens, tools and system, and the tail."""
         tally, sheet, new = self.tally, self.tally.sheet, self.tally.course.turns[turn]
         old = tally.course.fixed + int(tally.whole[turn] - tally.whole[max(tally.edges[: turn + 1])])
         rate = sheet.write if tally.cold[turn] else sheet.read
@@ -211,13 +211,13 @@ class Search:
         return Optimum(cost=least // 1_000, acts=self._acts(layer, stored) if with_acts else ())
 
     def step(self, layer: Layer, turn: int) -> Layer:
-        """Return the layer after a turn's call: what already costs more than a known schedule is given up."""
+        """Return the layer after a turn's call, without states that already cost more than a known schedule."""
         after = Step(self.tally, layer, turn).result()
         after.costs[after.costs > self._most - self._still_to_come[turn + 1]] = NEVER
         return after.trimmed()
 
     def _acts(self, last: Layer, stored: dict[int, Layer]) -> tuple[Act, ...]:
-        """Walk back from the cheapest end, finding at each turn what led there."""
+        """Return the actions of the optimum, walking back from its last state."""
         state = last.cheapest()
         acts: list[Act] = []
         until = self.tally.count

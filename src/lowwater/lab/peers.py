@@ -1,7 +1,7 @@
 """Simulates the compaction policies of other tools on a course (a session reduced to token counts).
 
 A peer sees a `View` before each call and may return a `Change`. `play_course` bills the calls. `PEERS` lists the models of
-other tools; each docstring says what the tool does and what the model leaves out.
+other tools; each docstring says what the tool does (its first line is shown on the replay page) and what the model leaves out.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

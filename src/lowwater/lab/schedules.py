@@ -1,4 +1,4 @@
-"""Policies restricted to the declared actions, and what a course costs under one of them."""
+"""Policies limited to the declared actions (prune, summarise), and the cost of a course under them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -14,16 +14,16 @@ from lowwater.settings import LeafSettings
 
 Integers = npt.NDArray[np.int64]
 LOST_BY_ELISION = 150_000
-"""The share of expected uses, in millionths, that the digest left by an elision does not serve."""
+"""The share of expected uses, in millionths, that the digest of an elided result does not serve."""
 _YOUNG = 5
 _ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": Prune, "summarise": Summarise}
 RUNWAY = 0.15
 EXPECTED = 30
-"""Calls the exact gate expects a compaction to serve."""
+"""The number of later calls for which the exact gate expects a compaction to pay."""
 
 
 class Tally:
-    """A course measured under a price sheet; `whole[i]` and `short[i]` are the tokens of the turns before i."""
+    """Sums over a course under a price sheet; `whole[i]` and `short[i]` are the full and elided tokens of the turns before i."""
 
     def __init__(self, course: Course, sheet: Sheet) -> None:
         self.course, self.sheet = course, sheet
@@ -37,7 +37,7 @@ class Tally:
         self._rework = _expected(self.chances, self.sizes) if course.uses is None else _recorded(course)
 
     def _edge(self, turn: int) -> int:
-        """Return the last edge an action may have: what is behind it is the tail, which shrinks only to fit the wall."""
+        """Return the last edge up to which an action may reach: the tail after it shrinks only to fit the wall."""
         end = int(self.whole[turn + 1])
         edge = int(np.searchsorted(self.whole[: turn + 1], end - self.course.tail, side="right")) - 1
         room = self.sheet.wall - self.course.fixed - self.sheet.summary
@@ -45,23 +45,23 @@ class Tally:
         return min(turn, max(0, edge, fits if end > room else 0))
 
     def size(self, turn: int, state: State) -> int:
-        """Return the size of the prompt at a turn's call."""
+        """Return the tokens of the prompt at a turn's call."""
         summary = self.sheet.summary if state.summarised else 0
         short = self.short[state.pruned] - self.short[state.summarised]
         return int(self.course.fixed + summary + short + self.whole[turn + 1] - self.whole[state.pruned])
 
     def kept(self, state: State) -> int:
-        """Return how many tokens at the start of the prompt a further prune leaves as they are."""
+        """Return the tokens at the start of the prompt that a further prune leaves unchanged."""
         summary = self.sheet.summary if state.summarised else 0
         return int(self.course.fixed + summary + self.short[state.pruned] - self.short[state.summarised])
 
     def call(self, turn: int, state: State, action: Action | None) -> int:
-        """Return what a turn costs, its output and rework included, if `action` is taken before it in `state`."""
+        """Return the cost of a turn, including output and rework, if `action` is taken before it in `state`."""
         output = self.sheet.output * self.course.turns[turn].output
         return self.prompt(turn, state, action) + output + self.rework(turn, after(state, action))
 
     def prompt(self, turn: int, state: State, action: Action | None) -> int:
-        """Return what a turn's prompt costs, with the request for a summary if `action` needs one."""
+        """Return the cost of a turn's prompt, with the summary request if `action` needs one."""
         sheet, size = self.sheet, self.size(turn, after(state, action))
         asked = self.asking(turn, state, action.upto) if isinstance(action, Summarise) else 0
         if self.cold[turn]:
@@ -75,7 +75,7 @@ class Tally:
         return self.course.fixed if isinstance(action, Summarise) else self.kept(state)
 
     def asking(self, turn: int, state: State, upto: int) -> int:
-        """Return what the request for a summary costs: riding the last request, or by another model."""
+        """Return the cost of a summary request: on the cached prefix, or by another model, whichever is cheaper."""
         sheet = self.sheet
         rate = sheet.input if self.cold[turn] else sheet.read
         riding = (
@@ -85,20 +85,20 @@ class Tally:
         return min(riding, sheet.other_input * covered + sheet.other_output * sheet.summary)
 
     def covered(self, state: State, upto: int) -> int:
-        """Return the tokens of the view that a summary up to an edge would replace."""
+        """Return the tokens that a summary up to an edge would replace."""
         elided = min(state.pruned, upto)
         old = self.sheet.summary if state.summarised else 0
         short = self.short[elided] - self.short[state.summarised]
         return int(old + short + self.whole[upto] - self.whole[elided])
 
     def rework(self, turn: int, state: State) -> int:
-        """Return what this turn's uses of things no longer in view cost."""
+        """Return the cost of recalling what this turn uses and the view no longer shows."""
         by_elision, by_summary = self.lost(turn)
         uses, tokens = by_elision[:, state.pruned] + by_summary[:, state.summarised]
         return int((self.sheet.read * self.size(turn, state) * uses + self.sheet.write * tokens) // SHARE)
 
     def lost(self, turn: int) -> tuple[Integers, Integers]:
-        """Return uses and tokens lost at a turn, in millionths by edge: to elision, and to a summary beside that."""
+        """Return the uses and tokens lost at a turn, in millionths by edge: to elision, and additionally to a summary."""
         return self._rework[0][turn], self._rework[1][turn]
 
 
@@ -130,7 +130,7 @@ def _recorded(course: Course) -> tuple[Integers, Integers]:
 
 
 def _by_edge(lost: Integers) -> Integers:
-    """Return sums over the turns before each edge, with the edge last."""
+    """Return sums over the turns before each edge, with the edge as last axis."""
     before = np.zeros((*lost.shape[:-1], 1), np.int64)
     return np.concatenate((before, np.cumsum(lost, axis=-1)), axis=-1)
 
@@ -143,7 +143,7 @@ class _Sums(Struct, frozen=True, kw_only=True):
 
 
 class RentOrBuy:
-    """Buys an offer when the rent paid on what it removes has reached its price, rework included, or waiting is in vain."""
+    """Buys an action when the rent paid on what it removes has reached its price, including rework, or when waiting cannot pay."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -151,14 +151,14 @@ class RentOrBuy:
         self._weighed = _Sums(whole=[0], short=[0])
 
     def __call__(self, turn: int, state: State) -> Action | None:
-        """Return what to buy before the call of a turn, and let what is outside the tail pay for the call."""
+        """Return the action to buy before a turn's call, and charge rent for this call to everything outside the tail."""
         tally = self._tally
         chosen = choose(self.offers(turn, state))
         self._meter = self._meter.advance(tally.sheet.write if tally.cold[turn] else tally.sheet.read)
         return _ACTIONS[chosen.name](upto=tally.edges[turn]) if chosen else None
 
     def offers(self, turn: int, state: State) -> Iterator[Offer]:
-        """Yield the actions that would make the view smaller, each with its rent and its price."""
+        """Yield the actions that would shrink the view, each with the rent paid and its price."""
         tally, size = self._tally, self._tally.size(turn, state)
         self._leave_tail(tally.edges[turn])
         kept = tally.prompt(turn, state, None)
@@ -183,7 +183,7 @@ class RentOrBuy:
             )
 
     def _risk(self, turn: int, state: State, action: Action, price: int) -> int:
-        """Return what an action that is not free costs if all of the prompt before is in the cache after all."""
+        """Return the cost of an action that is not free if the whole previous prompt is cached after all."""
         tally, sheet = self._tally, self._tally.sheet
         if price <= 0 or not tally.cold[turn]:
             return price
@@ -192,7 +192,7 @@ class RentOrBuy:
         return price + max(0, sheet.write - sheet.read) * (sent - kept)
 
     def _outlook(self, turn: int) -> Outlook:
-        """Return what is to be expected at a turn: the calls there were, and turns like those that have left the tail."""
+        """Return the expectation at a turn: as many calls as there were, with turns like those that left the tail."""
         return Outlook(calls=turn, growth=self._tally.sheet.read * self._mean_turn(turn))
 
     def _usually_above(self, turn: int) -> int:
@@ -210,7 +210,7 @@ class RentOrBuy:
         return int(self._tally.whole[edge]) // edge
 
     def _leave_tail(self, edge: int) -> None:
-        """Let the turns before an edge start to pay."""
+        """Start charging rent to the turns before an edge."""
         tally, weighed = self._tally, self._weighed
         for left in range(len(weighed.whole), edge + 1):
             turn = tally.course.turns[left - 1]
@@ -218,7 +218,7 @@ class RentOrBuy:
             weighed.short.append(weighed.short[-1] + (turn.text + turn.elided) * self._meter.total)
 
     def _rent(self, action: Action, state: State) -> int:
-        """Return what the tokens that an action removes have paid, undivided; a first summary puts a share of them back."""
+        """Return the rent paid by the tokens that an action removes, in thousandths of a nano-dollar; a first summary puts a share of them back."""
         whole = self._paid(self._tally.whole, self._weighed.whole, state.pruned, action.upto)
         elided = self._paid(self._tally.short, self._weighed.short, state.pruned, action.upto)
         if isinstance(action, Prune):
@@ -252,22 +252,22 @@ class RentOrBuy:
 
 
 class Policy(Protocol):
-    """Decides before every call of one course; asked once a turn, in order."""
+    """Decides before every call of one course; called once per turn, in order."""
 
     def __call__(self, turn: int, state: State, /) -> Action | None:
-        """Return what to do before the call of a turn."""
+        """Return the action before a turn's call, or None."""
         ...
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A course under a policy: its cost in nano-dollars, and what was done; no cost if it did not fit the wall."""
+    """The result of a course under a policy: its cost in nano-dollars and the actions taken; the cost is None if it did not fit."""
 
     cost: int | None
     acts: tuple[Act, ...]
 
 
 def run(tally: Tally, policy: Policy) -> Run:
-    """Return what a course costs under a policy; above the wall, where it does nothing, a summary is forced."""
+    """Run a course under a policy; if the policy leaves a prompt above the wall, a summary is forced."""
     state, cost, acts = State(), 0, []
     for turn in range(tally.count):
         action = policy(turn, state) if tally.edges[turn] else None
@@ -283,7 +283,7 @@ def run(tally: Tally, policy: Policy) -> Run:
 
 
 def never(_tally: Tally) -> Policy:
-    """Nothing before the wall."""
+    """No action before the wall."""
     return lambda _turn, _state: None
 
 
@@ -302,7 +302,7 @@ def threshold(share: float) -> Callable[[Tally], Policy]:
 
 
 def runway(tally: Tally) -> Policy:
-    """At half of the window a prune, or a summary where that would leave less than 15 % of the window free below it."""
+    """At half of the window a prune, or a summary if a prune would leave less than 15 % of the window as runway."""
 
     def decide(turn: int, state: State) -> Action | None:
         if not _is_at(tally, turn, state, 0.5):
@@ -325,7 +325,7 @@ def rolling_mask(tally: Tally) -> Policy:
 
 
 def leaf_guards(tally: Tally) -> Policy:
-    """A pass over the oldest chunk when the guards of lossless-claw's PR 306 let it through."""
+    """A pass over the oldest chunk if the guards of lossless-claw's PR 306 allow it."""
     leaf = LeafSettings()
 
     def decide(turn: int, state: State) -> Action | None:
@@ -344,7 +344,7 @@ def leaf_guards(tally: Tally) -> Policy:
 
 
 def exact_gate(tally: Tally) -> Policy:
-    """Whatever saves most over the next 30 calls, as soon as it saves anything; it knows no rework."""
+    """Whatever saves most over the next 30 calls, as soon as it saves anything; rework is ignored."""
 
     def decide(turn: int, state: State) -> Action | None:
         edge, best, most = tally.edges[turn], None, 0
@@ -374,7 +374,7 @@ POLICIES: Mapping[str, Callable[[Tally], Policy]] = {
 
 
 def cost(course: Course, sheet: Sheet, policy: str) -> int | None:
-    """Return what a course costs under a named policy."""
+    """Return the cost of a course under a named policy."""
     tally = Tally(course, sheet)
     return run(tally, POLICIES[policy](tally)).cost
 

@@ -139,7 +139,7 @@ def entries_of(file: RecordedFile) -> Iterator[LogEntry]:
             yield entry
 
 
-def content_of(file: RecordedFile, entry: LogEntry) -> LineContent:
+def line_content(file: RecordedFile, entry: LogEntry) -> LineContent:
     """Return the content of a line, or raise BadInput."""
     line = read_json(file.line_at(entry.at), _Line)
     if _is_echo(line):
@@ -487,7 +487,7 @@ def _user(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
 
 def _boundary(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     try:
-        content = content_of(file, entry)
+        content = line_content(file, entry)
     except BadInput as error:
         file.broken(entry.number, str(error))
         return
@@ -507,7 +507,7 @@ def _boundary(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
 def _attachment(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     """Add an attachment: by the harness, or by the user while the model was busy."""
     try:
-        content = content_of(file, entry)
+        content = line_content(file, entry)
         attached = read_json(bytes(content.attachment), _Attachment)
         message = _message("user", attached.blocks(content.attachment))
     except BadInput as error:
@@ -522,7 +522,7 @@ def _join(file: RecordedFile, entries: Sequence[LogEntry], role: str) -> _Joined
     lines: list[_MessageLine] = []
     for entry in entries:
         try:
-            content = content_of(file, entry)
+            content = line_content(file, entry)
         except BadInput as error:
             file.broken(entry.number, str(error))
         else:

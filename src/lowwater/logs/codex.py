@@ -1,4 +1,4 @@
-"""Codex: rollouts of response items and events, with token counts behind each answer."""
+"""Reads Codex rollouts: response items and events, with token counts after each answer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,17 +22,17 @@ from lowwater.logs.gathering import (
 )
 from lowwater.logs.recording import Recording
 
-CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+CALL_TYPES = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 RESULTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
-KNOWN = CALLS | RESULTS | {"message", "reasoning"}
-"""Items that are part of the conversation; searches that the provider makes itself leave no result to show."""
+KNOWN = CALL_TYPES | RESULTS | {"message", "reasoning"}
+"""Items that are part of the conversation; searches made by the provider itself have no recorded result."""
 _KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
 _INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
-"""How messages begin that Codex writes in the user's name."""
+"""The beginnings of messages that Codex writes in the user's role."""
 _COPYING = 1.0
-"""Seconds within which a fork writes down what it repeats."""
+"""A fork writes all lines that it repeats within this many seconds."""
 
 
 class _Typed(Struct):
@@ -98,7 +98,7 @@ def texts_of(content: str | list[Content] | None) -> list[str]:
     return [text for part in content or [] if (text := part.text or part.refusal)]
 
 
-def content_of(content: str | list[Content] | None) -> str | list[Fields]:
+def chat_content(content: str | list[Content] | None) -> str | list[Fields]:
     """Return a message's content as chat messages have it: text and pictures."""
     if not isinstance(content, list):
         return content or ""
@@ -112,11 +112,11 @@ def content_of(content: str | list[Content] | None) -> str | list[Fields]:
 
 
 def output_of(item: Item) -> str | list[Fields]:
-    """Return what a tool answered: text, parts, or (in older rollouts) an object around it."""
+    """Return a tool's output: text, parts, or (in older rollouts) an object around it."""
     raw = bytes(item.tools) or bytes(item.output)
     match raw[:1]:
         case b"[" if not bytes(item.tools):
-            return content_of(read_json(raw, list[Content]))
+            return chat_content(read_json(raw, list[Content]))
         case b"{":
             output = read_json(raw, _Output)
             return output.content if isinstance(output.content, str) else raw.decode()
@@ -137,17 +137,17 @@ class _Info(Struct):
 
 
 class Counter:
-    """The counts so far, and the answers that still wait for theirs."""
+    """The token counts so far, and the answers whose count is still to come."""
 
     def __init__(self) -> None:
         self.prompt: int | None = None
-        """That of the last call."""
+        """The usage of the last call."""
         self._total: Usage | None = None
         self._waiting: list[Answer] = []
         self._unseen: list[Usage] = []
 
     def answered(self, answer: Answer) -> None:
-        """Take note of an answer whose count is to come."""
+        """Add an answer whose count is to come."""
         answer.others += self._unseen
         self._unseen = []
         self._waiting.append(answer)
@@ -187,7 +187,7 @@ class Counter:
 
 
 def _usage(figures: _Figures) -> Usage:
-    """Return the figures taken apart: at OpenAI the input includes what was read from the cache and written to it."""
+    """Return the usage in parts that do not overlap; OpenAI's input includes cache reads and writes."""
     prompt = figures.input_tokens or 0
     read = min(figures.cached_input_tokens or 0, prompt)
     written = min(figures.cache_write_input_tokens or 0, prompt - read)
@@ -200,7 +200,7 @@ def _usage(figures: _Figures) -> Usage:
 
 
 def _less(whole: Usage, some: Usage) -> Usage | None:
-    """Return the difference, or None if the counts began anew."""
+    """Return the difference, or None if the counts were reset."""
     left = Usage(
         uncached=whole.uncached - some.uncached,
         cache_read=whole.cache_read - some.cache_read,
@@ -261,12 +261,12 @@ class _Compaction(Struct):
 
 
 class Codex:
-    """One rollout a file; sub-agents and forks have files of their own, which begin with a copy."""
+    """Reads one rollout per file; sub-agents and forks have their own files, which begin with a copy."""
 
     name = "codex"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the envelope, or by the first line of rollouts that had none yet."""
+        """Recognise the envelope, or the first line of older rollouts without one."""
         found = first_objects(head)
         return any(bytes(line.get("type", b"")) in _KINDS and "payload" in line for line in found) or any(
             {"id", "timestamp", "instructions"} <= line.keys() for line in found[:1]
@@ -302,12 +302,12 @@ class _Rollout:
         self._counter = Counter()
         self._started_at: float | None = None
         self._copied_from = ""
-        """The session whose lines are being read, while a fork repeats them."""
+        """While a fork repeats lines, the session that they come from."""
         self._copied_at: float | None = None
-        """When the turn began that is being repeated: a fork writes its own time on each line."""
+        """The start of the repeated turn: a fork puts its own time on each line."""
 
     def ends_before(self, said: _Line) -> bool:
-        """Tell whether another session begins here; a fork repeats the beginning of the one it comes from."""
+        """Return whether another session begins here; a fork repeats the beginning of its parent."""
         if said.type != "session_meta" or self._meta is None or self._parent:
             return False
         return read_json(bytes(said.payload), _Meta).id != self._meta.id
@@ -356,7 +356,7 @@ class _Rollout:
             self._copied_from = meta.forked_from_id or ""
 
     def _turn(self, id: object) -> None:
-        """Take note of the turn that begins: one that began before a fork was made is a copy."""
+        """Note the start of a turn; a turn that started before the fork was made is a copy."""
         began = time_in(id) if isinstance(id, str) else None
         if not self._copied_from or began is None:
             return
@@ -383,7 +383,7 @@ class _Rollout:
     def _say(self, item: Item, number: int, at: float | None) -> None:
         texts = texts_of(item.content)
         is_user = item.role == "user" and not (texts and texts[0].lstrip().startswith(_INJECTED))
-        fields = {"role": item.role or "user", "content": content_of(item.content)}
+        fields = {"role": item.role or "user", "content": chat_content(item.content)}
         self._session.items.append(
             InputMessage(fields=fields, where=number, at=at, kind="" if is_user else "meta")
         )
@@ -427,7 +427,7 @@ class _Rollout:
 
 
 def _parent(meta: _Meta) -> str:
-    """Return the session that this one is a sub-agent or a fork of; empty if there is none."""
+    """Return the session of which this one is a sub-agent or a fork; empty if there is none."""
     spawned = meta.parent_thread_id
     if bytes(meta.source)[:1] == b"{":
         subagent = bytes(read_json(bytes(meta.source), _Source).subagent)

@@ -43,7 +43,7 @@ class _Requests(Struct):
     count: int | None = None
 
 
-class Figures(Struct):
+class ModelUsage(Struct):
     """Tokens; the input includes what was read from the cache and written to it."""
 
     inputTokens: Tokens = None  # noqa: N815  # Copilot's spelling, here and below
@@ -56,7 +56,7 @@ class Metrics(Struct):
     """What one model's calls came to."""
 
     requests: _Requests | None = None
-    usage: Figures | None = None
+    usage: ModelUsage | None = None
 
     @property
     def is_one_call(self) -> bool:
@@ -64,7 +64,7 @@ class Metrics(Struct):
         return self.requests is not None and self.requests.count == 1
 
 
-class Spent(Figures):
+class CompactionUsage(ModelUsage):
     """What a compaction consumed, in the names of either version."""
 
     input: Tokens = None
@@ -77,10 +77,10 @@ def usage_of(metrics: Metrics) -> Usage | None:
     return _apart(metrics.usage) if metrics.usage and metrics.usage.inputTokens else None
 
 
-def spent(used: Spent) -> Usage:
+def spent(used: CompactionUsage) -> Usage:
     """Return what a compaction consumed, in parts that do not overlap."""
     return _apart(
-        Figures(
+        ModelUsage(
             inputTokens=used.inputTokens or used.input,
             outputTokens=used.outputTokens or used.output,
             cacheReadTokens=used.cacheReadTokens or used.cachedInput,
@@ -89,7 +89,7 @@ def spent(used: Spent) -> Usage:
     )
 
 
-def _apart(figures: Figures) -> Usage:
+def _apart(figures: ModelUsage) -> Usage:
     prompt = figures.inputTokens or 0
     read = min(figures.cacheReadTokens or 0, prompt)
     written = min(figures.cacheWriteTokens or 0, prompt - read)
@@ -142,7 +142,7 @@ class _Data(Struct):
     preCompactionTokens: int | None = None  # noqa: N815
     trigger: str | None = None
     summaryContent: str | None = None  # noqa: N815
-    compactionTokensUsed: Spent | None = None  # noqa: N815
+    compactionTokensUsed: CompactionUsage | None = None  # noqa: N815
     upToEventId: str | None = None  # noqa: N815
     modelMetrics: dict[str, Metrics] | None = None  # noqa: N815
 
@@ -192,7 +192,7 @@ class _Stream:
         self._started_at: float | None = None
         self._threads: dict[str, ChatSession] = {"": ChatSession(file)}
         self._metrics: dict[str, Metrics] = {}
-        self._compacting: list[Spent] = []
+        self._compacting: list[CompactionUsage] = []
         self._places: dict[str, int] = {}
 
     def ends_before(self, event: _Event, data: _Data) -> bool:

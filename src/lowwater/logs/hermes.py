@@ -1,4 +1,4 @@
-"""Hermes: sessions in its SQLite database, with its own compactions."""
+"""Reads Hermes' sessions from its SQLite database, with its own compactions."""
 
 import sqlite3
 from bisect import bisect_right
@@ -27,7 +27,7 @@ _MESSAGE = (
     "reasoning", "reasoning_content", "active", "compacted",
 )  # fmt: skip
 _STRUCTURED = "\x00json:"
-"""What content begins with that is more than one text."""
+"""The prefix of content that is stored as JSON instead of plain text."""
 _NO_MESSAGES = ("session_meta",)
 _BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
 _MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
@@ -40,7 +40,7 @@ class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from":
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """What Hermes says of a session besides its messages."""
+    """A session's row, without its messages."""
 
     id: str
     source: str = ""
@@ -53,11 +53,11 @@ class Session(Struct, frozen=True, kw_only=True):
     end_reason: str = ""
     calls: int = 0
     usage: Usage | None = None
-    """All its calls together: Hermes keeps no more."""
+    """The total usage of its calls; Hermes records no usage per call."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """One message and when it was written."""
+class MessageRow(Struct, frozen=True, kw_only=True):
+    """One message with its time."""
 
     message: Message
     at: float | None
@@ -83,8 +83,8 @@ def system_prompt_of(database: Database, session: str) -> str:
     return _text(found["system_prompt"]) if found is not None else ""
 
 
-def rows_of(database: Database, session: str, file: RecordedFile) -> Iterator[Row]:
-    """Yield the messages of a session in the order they were written, without those that the user took back."""
+def message_rows(database: Database, session: str, file: RecordedFile) -> Iterator[MessageRow]:
+    """Yield the messages of a session in order, without those that the user retracted."""
     there = database.columns("messages")
     columns = ", ".join(name for name in _MESSAGE if name in there)
     taken_back = " AND NOT (active = 0 AND compacted = 0)" if {"active", "compacted"} <= there else ""
@@ -93,7 +93,7 @@ def rows_of(database: Database, session: str, file: RecordedFile) -> Iterator[Ro
         for row in database.rows(query, session):
             message = _message(row, file)
             if message is not None:
-                yield Row(message=message, at=seconds(dict(row).get("timestamp")))
+                yield MessageRow(message=message, at=seconds(dict(row).get("timestamp")))
     except BadInput as error:
         file.broken(f"session {session}", str(error))
 
@@ -141,7 +141,7 @@ def _message(row: sqlite3.Row, file: RecordedFile) -> Message | None:
 
 
 def _content(fields: dict[str, object]) -> object:
-    """Return what was sent: Hermes keeps it beside the text it shows where the two differ."""
+    """Return the content that was sent: Hermes stores it separately if it differs from the text shown."""
     content = fields.get("api_content") or fields.get("content")
     if not isinstance(content, str):
         return None if content is None else str(content)
@@ -172,7 +172,7 @@ class Left(Struct, frozen=True, kw_only=True):
     end: int
 
 
-def left_by_compactions(rows: Sequence[Row], starts: Sequence[int]) -> list[Left]:
+def left_by_compactions(rows: Sequence[MessageRow], starts: Sequence[int]) -> list[Left]:
     """Return what each compaction left, in order; `starts` are the first rows of sessions that continue another."""
     found: list[Left] = []
     earlier = _Earlier()
@@ -204,7 +204,7 @@ def is_summary(message: Message) -> bool:
     return text.startswith(_BEGINNINGS)
 
 
-def _start_before(rows: Sequence[Row], shown: int, at: int) -> int | None:
+def _start_before(rows: Sequence[MessageRow], shown: int, at: int) -> int | None:
     """Return where the copies before a summary begin; None if the row at hand is no summary."""
     if at == 0 or not is_summary(rows[at].message):
         return None
@@ -215,7 +215,7 @@ def _start_before(rows: Sequence[Row], shown: int, at: int) -> int | None:
     return at
 
 
-def _end_of(rows: Sequence[Row], start: int, at: int, earlier: "_Earlier") -> int:
+def _end_of(rows: Sequence[MessageRow], start: int, at: int, earlier: "_Earlier") -> int:
     """Return the end of the copies and the summary: copies stand in the order of what they copy."""
     end, last = start, -1
     while end < len(rows):
@@ -268,12 +268,12 @@ def _keys(message: Message) -> list[object]:
 
 
 class Hermes:
-    """All sessions of a database, one lineage in memory at a time."""
+    """Reads all sessions of a database, one lineage in memory at a time."""
 
     name = "hermes"
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Tell by the tables that Hermes makes."""
+        """Recognise Hermes' tables."""
         return has_columns(head, path, sessions="parent_session_id", messages="tool_calls")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -293,11 +293,11 @@ def _recording(
     lineage: Sequence[Session], relation: str, database: Database, file: RecordedFile
 ) -> Iterator[Recording]:
     """Yield the session that a lineage is, unless it has no messages."""
-    root, rows = lineage[0], list[Row]()
+    root, rows = lineage[0], list[MessageRow]()
     starts: list[int] = []
     for session in lineage:
         starts.append(len(rows))
-        rows.extend(rows_of(database, session.id, file))
+        rows.extend(message_rows(database, session.id, file))
     if not rows:
         return
     shared = _shared(rows, root.parent, database, file.path) if relation == "fork" else 0
@@ -322,7 +322,9 @@ def _recording(
     )
 
 
-def _messages(rows: Sequence[Row], left: Sequence[Left], *, model: str, shared: int) -> list[RecordedMessage]:
+def _messages(
+    rows: Sequence[MessageRow], left: Sequence[Left], *, model: str, shared: int
+) -> list[RecordedMessage]:
     """Return the rows as messages; what a compaction left, or a branch shares, is no new call."""
     copies = {position for one in left for position in range(one.start, one.end)}
     messages: list[RecordedMessage] = []
@@ -384,10 +386,10 @@ def _relation(session: Session, sessions: dict[str, Session]) -> str:
     return "fork" if session.branched or (left_for_it and not session.delegated) else "subagent"
 
 
-def _shared(rows: Sequence[Row], parent: str, database: Database, path: Path) -> int:
+def _shared(rows: Sequence[MessageRow], parent: str, database: Database, path: Path) -> int:
     """Return how many of the first messages a branch copied from its parent; what is broken there is told there."""
     with RecordedFile(path) as again:
-        pairs = zip(rows, rows_of(database, parent, again), strict=False)
+        pairs = zip(rows, message_rows(database, parent, again), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0].message == pair[1].message, pairs))
 
 

@@ -1,4 +1,4 @@
-"""Every format that recordings are known in, and the recordings in a file or folder."""
+"""Lists the known formats of recordings, and reads all recordings in files and folders."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,21 +42,21 @@ _STEP = 4 << 20
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a run is, in bytes on disk."""
+    """The progress of a run, in bytes on disk."""
 
     read: int
     of: int
     path: str
-    """The file at hand."""
+    """The current file."""
 
 
 class Skipped(Struct, frozen=True, kw_only=True):
-    """A file, or the rest of one, that gave no session."""
+    """A file, or the rest of one, that could not be read."""
 
     path: str
     why: str
     broken: tuple[BrokenLine, ...] = ()
-    """What was found broken in it and belongs to no session."""
+    """Broken parts of it that belong to no session."""
 
 
 def recordings(
@@ -66,17 +66,17 @@ def recordings(
     on_skipped: Callable[[Skipped], None] | None = None,
     formats: Sequence[Format] = FORMATS,
 ) -> Iterator[Recording]:
-    """Yield each session in the files and, sorted, in all files of the folders; nothing in a file raises.
+    """Yield the sessions in files and folders (sorted); nothing in a file raises.
 
-    A call that several files hold, because a resumed session copies what came before, is told with the first of them.
+    A call that several files contain, because a resumed session copies its history, belongs to the first of them.
     """
     return _Run(files_in(paths), on_progress, on_skipped, formats).recordings()
 
 
 def files_in(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files among the paths and in folders among them, sorted in each, every file once.
+    """Return the files among the paths and in folders among them, sorted within each folder, without duplicates.
 
-    Links to folders are not followed, and what cannot be listed is left out.
+    Symbolic links to folders are not followed; folders that cannot be listed are left out.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -86,12 +86,12 @@ def files_in(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """Return the files in a folder and its folders; none if it is no folder."""
+    """Return the files in a folder and its subfolders; none if it is not a folder."""
     return sorted(Path(place) / name for place, _, names in os.walk(folder) for name in names)
 
 
 class _Run:
-    """One pass over files, with what it has seen and how far it is."""
+    """One pass over files, with the calls seen so far and its progress."""
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class _Run:
         self._on_skipped = on_skipped
         self._formats = formats
         self._call_owners: CallOwners = {}
-        self._told = 0
+        self._reported = 0
 
     def recordings(self) -> Iterator[Recording]:
         before = 0
         for path, size in zip(self._files, self._sizes, strict=True):
-            self._tell(before, path, at_least=0)
+            self._report_progress(before, path, at_least=0)
             yield from self._read(path, before)
             before += size
         if self._files:
-            self._tell(before, self._files[-1], at_least=0)
+            self._report_progress(before, self._files[-1], at_least=0)
 
     def _read(self, path: Path, before: int) -> Iterator[Recording]:
         if (why_not := _why_not(path)) is not None:
@@ -126,7 +126,7 @@ class _Run:
             with RecordedFile(
                 path,
                 call_owners=self._call_owners,
-                on_read=lambda at: self._tell(before + at, path, at_least=_STEP),
+                on_read=lambda at: self._report_progress(before + at, path, at_least=_STEP),
             ) as file:
                 yield from self._sessions(file)
         except LowwaterError as error:
@@ -161,14 +161,14 @@ class _Run:
         if self._on_skipped is not None:
             self._on_skipped(Skipped(path=str(path), why=why, broken=broken))
 
-    def _tell(self, read: int, path: Path, *, at_least: int) -> None:
-        if self._on_progress is not None and read - self._told >= at_least:
-            self._told = read
+    def _report_progress(self, read: int, path: Path, *, at_least: int) -> None:
+        if self._on_progress is not None and read - self._reported >= at_least:
+            self._reported = read
             self._on_progress(Progress(read=read, of=max(read, self._total), path=str(path)))
 
 
 def _why_not(path: Path) -> str | None:
-    """Say why a path cannot be read as a file; None if nothing speaks against it."""
+    """Return why a path cannot be read as a file, or None."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

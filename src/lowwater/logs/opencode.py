@@ -1,4 +1,4 @@
-"""OpenCode: sessions in its database or its files."""
+"""Reads OpenCode's sessions from its database or its files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -24,13 +24,13 @@ from lowwater.logs.files import (
 from lowwater.logs.gathering import between_tags, build_recording, decode_chat_fields
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
-Figure = int | float | None
+TokenCount = int | float | None
 _ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
 _INTERRUPTED = "[Tool execution was interrupted]"
 _AT_ONCE = 5.0
-"""Seconds between outputs that one prune clears."""
+"""Outputs cleared within this many seconds belong to one prune."""
 _NOT_SENT = ("text/plain", "application/x-directory")
-"""Files of these types stand as text beside their part."""
+"""Files of these types are also included as text next to their part."""
 _AGENT = "opencode"
 T = TypeVar("T")
 
@@ -47,17 +47,17 @@ class Span(Struct):
 
 
 class _Cache(Struct):
-    read: Figure = None
-    write: Figure = None
+    read: TokenCount = None
+    write: TokenCount = None
 
 
 class Tokens(Struct):
     """What a call consumed; `input` is what was not read from the cache and not written to it."""
 
-    input: Figure = None
-    output: Figure = None
-    reasoning: Figure = None
-    total: Figure = None
+    input: TokenCount = None
+    output: TokenCount = None
+    reasoning: TokenCount = None
+    total: TokenCount = None
     cache: _Cache | None = None
 
     @property
@@ -103,7 +103,7 @@ class MessageInfo(Struct):
 
     @property
     def is_summary(self) -> bool:
-        """Whether this is an answer that stands for all before it, and came to its end."""
+        """Whether this is a finished answer that replaces everything before it (a summary)."""
         ended = self.time is not None and self.time.completed is not None
         return self.role == "assistant" and self.summary is True and self.error is None and ended
 
@@ -116,7 +116,7 @@ class File(Struct):
     filename: str | None = None
 
 
-class State(Struct):
+class ToolState(Struct):
     """What became of a tool call."""
 
     status: str = ""
@@ -140,7 +140,7 @@ class Part(Struct):
     filename: str | None = None
     call: str = field(default="", name="callID")
     tool: str = ""
-    state: State | None = None
+    state: ToolState | None = None
     tokens: Tokens | None = None
     auto: bool | None = None
 
@@ -153,7 +153,7 @@ class ReadMessage(Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
 
 
-def _count(figure: Figure) -> int:
+def _count(figure: TokenCount) -> int:
     return int(figure) if figure is not None and 0 <= figure < 1 << 53 else 0
 
 
@@ -215,7 +215,7 @@ class Conversation:
         ended = [at]
         for part in step:
             if part.type == "tool":
-                state = part.state or State()
+                state = part.state or ToolState()
                 ran = seconds(state.time.end) if state.time else None
                 is_done = state.status in ("completed", "error")
                 result = {"role": "tool", "tool_call_id": part.call, "name": part.tool, **_result(state)}
@@ -312,11 +312,11 @@ def _answer_of(step: Sequence[Part]) -> dict[str, object]:
 
 
 def _call(part: Part) -> dict[str, object]:
-    arguments = bytes((part.state or State()).input).decode(errors="replace")
+    arguments = bytes((part.state or ToolState()).input).decode(errors="replace")
     return {"id": part.call, "type": "function", "function": {"name": part.tool, "arguments": arguments}}
 
 
-def _result(state: State) -> dict[str, object]:
+def _result(state: ToolState) -> dict[str, object]:
     if state.status == "completed":
         pictures = [block for file in state.attachments or () if (block := _file(file)) is not None]
         return {"content": [{"type": "text", "text": state.output or ""}, *pictures]}
@@ -372,7 +372,7 @@ class OpenCodeFiles:
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the ids that only OpenCode gives."""
+        """Recognise OpenCode's ids."""
         fields = fields_in(head)
         return _is_session(fields) or _is_piece(fields) or _is_session(fields_in(fields.get("info", b"")))
 
@@ -397,7 +397,7 @@ class OpenCodeDatabase:
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Tell by the tables that OpenCode makes."""
+        """Recognise OpenCode's tables."""
         return has_columns(head, path, session="parent_id", message="data", part="message_id")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -411,7 +411,7 @@ class OpenCodeDatabase:
 
 
 def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFile) -> Iterator[Recording]:
-    """Yield the session if it has messages and was not told before: a database takes over what files held."""
+    """Yield the session if it has messages and was not read before: the database also contains what was in files."""
     conversation = Conversation(file, told)
     place = str(file.path)
     if not conversation.messages or file.first_recorder(f"{_AGENT}:{info.id}", place) != place:

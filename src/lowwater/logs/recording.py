@@ -1,4 +1,4 @@
-"""A session as another program recorded it: its messages in order, when they came, and what its calls were billed."""
+"""A session as another program recorded it: its messages in order, their times, and the usage of its calls."""
 
 from typing import Literal
 
@@ -9,59 +9,59 @@ from lowwater.core.messages import Message
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
-    """The call that an answer came from; each is told once, however often the recording repeats it."""
+    """The call that produced an answer; it appears once, however often the recording repeats it."""
 
     model: str = ""
-    """As the recording spells it; empty if it does not say."""
+    """As spelled in the recording; empty if not recorded."""
     usage: Usage | None = None
-    """As it was reported, in the parts that do not overlap; None if it was not recorded."""
+    """As reported, split into parts that do not overlap; None if not recorded."""
     others: tuple[Usage, ...] = ()
-    """What other calls were billed that no message came from: made by the provider beside it, or since the last answer."""
+    """Usage of other calls without a message: made by the provider along with it, or since the last answer."""
     list_price: bool = True
     """Whether all of it was billed at the model's list price; False if another tier is recorded."""
     asked_at: float | None = None
-    """When the request was sent, where that is recorded; else the answer's time is all there is."""
+    """When the request was sent; None if only the time of the answer is recorded."""
     id: str = ""
-    """The same in every copy of the call, whatever file and time it is told at; empty if nothing tells copies by."""
+    """The same in every copy of the call, in whatever file; empty if copies cannot be recognised."""
     made_by: str = ""
-    """The session that made the call, where this one only repeats it; empty for its own calls."""
+    """The session that made the call, if this one only repeats it; empty for its own calls."""
 
 
 class RecordedMessage(Struct, frozen=True, kw_only=True):
-    """One message; `call` stands with the first message of each answer, and with that one only."""
+    """One message; only the first message of each answer has a `call`."""
 
     message: Message
     at: float | None = None
-    """Seconds since the epoch; None if that was not recorded."""
+    """Seconds since the epoch; None if not recorded."""
     call: RecordedCall | None = None
     kind: str = ""
-    """What it is beside conversation: `compact_summary`, `meta`, `attachment`, `synthetic`; empty for none of these."""
+    """What it is other than conversation: `compact_summary`, `meta`, `attachment`, `synthetic`; else empty."""
 
 
 class NativeCompaction(Struct, frozen=True, kw_only=True):
-    """A compaction that the recording agent made itself: a summary of what was before, or a prune of results in it."""
+    """A compaction by the recording agent: a summary of everything before it, or a prune of results."""
 
     index: int
-    """The first message behind it."""
+    """The index of the first message after it."""
     kind: Literal["summary", "prune"] = "summary"
     at: float | None = None
     trigger: str = ""
-    """`auto` or `manual`, where that is recorded."""
+    """`auto` or `manual`; empty if not recorded."""
     before: int | None = None
-    """The prompt before it in tokens, as far as it is recorded."""
+    """Tokens of the prompt before it; None if not recorded."""
     removed: int | None = None
-    """What a prune took out of it, as far as that is recorded."""
+    """Tokens that a prune removed; None if not recorded."""
     cleared: tuple[str, ...] = ()
-    """The calls whose results a prune cleared, as far as they are named."""
+    """The ids of the calls whose results a prune cleared, if recorded."""
 
 
 class BrokenLine(Struct, frozen=True, kw_only=True):
-    """A part of the recording that could not be read, and was left out."""
+    """A part of the recording that could not be read and was left out."""
 
     place: str
-    """The file and where in it."""
+    """The file and the position in it."""
     why: str
-    """Without contents."""
+    """The reason, without any content of the file."""
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -75,16 +75,16 @@ class Recording(Struct, frozen=True, kw_only=True):
     model: str = ""
     """The model of most calls; empty if none is named."""
     parent: str = ""
-    """The session it is a sub-agent or a fork of."""
+    """The session of which it is a sub-agent or a fork."""
     relation: str = ""
     """`subagent` or `fork`, if it has a parent."""
     shared: int = 0
-    """How many of its first messages another recording of the run holds too, whose calls are told there."""
+    """The number of its first messages that another recording of the run has too, along with their calls."""
     started_at: float | None = None
     system: bytes = b""
-    """The system prompt as JSON, where it is recorded."""
+    """The system prompt as JSON; empty if not recorded."""
     tools: bytes = b""
     usage: Usage | None = None
-    """All its calls together, where only that sum was recorded and no usage by call."""
+    """The total usage of its calls, if only that was recorded."""
     compactions: tuple[NativeCompaction, ...] = ()
     broken: tuple[BrokenLine, ...] = ()

@@ -1,4 +1,4 @@
-"""Logs of requests and answers, from which sessions are put together again."""
+"""Reads logs of API requests and answers, and reconstructs the sessions from them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
@@ -33,7 +33,7 @@ _DEEPEST = 4
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".txt")
 AGENT = "request-log"
 AT_HAND = 256 << 20
-"""Bytes of messages that may be kept at a time."""
+"""The most bytes of messages held in memory at a time."""
 _LOOKED_AT = 3
 RESPONSES: Format = "openai_responses"
 
@@ -46,7 +46,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     usage: bytes = b""
     """What the logger itself counted."""
     custom_id: str = ""
-    """By which the lines of a batch and of its results belong together."""
+    """Connects the request and the result lines of a batch."""
     asked_at: float | None = None
     at: float | None = None
 
@@ -217,7 +217,7 @@ class LoggedRequest(Struct, frozen=True, kw_only=True):
 
 
 class _Session(Struct, kw_only=True):
-    """A session in the making."""
+    """A session being reconstructed."""
 
     id: str
     messages: list[RecordedMessage]
@@ -280,7 +280,7 @@ class Sessions:
         at: float | None,
         name: str = "",
     ) -> Iterator[Recording]:
-        """Take in one exchange, and yield the sessions that are let go for it."""
+        """Add one exchange, and yield the sessions evicted from memory for it."""
         keys = chained(message.digest for message in asked.messages)
         place = self._place(keys, asked.messages)
         session = self._open.get(place.session)
@@ -300,7 +300,7 @@ class Sessions:
             yield self._closed(next(iter(self._open)))
 
     def rest(self) -> Iterator[Recording]:
-        """Yield the sessions that are still at hand."""
+        """Yield the sessions still in memory."""
         while self._open:
             yield self._closed(next(iter(self._open)))
 
@@ -369,7 +369,7 @@ class _Item(Struct, frozen=True):
 
 
 class RequestLogs:
-    """One log a file; consecutive requests that extend each other are one session."""
+    """Reads one log per file; consecutive requests that extend each other are one session."""
 
     name = AGENT
 

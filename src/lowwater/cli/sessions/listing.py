@@ -73,7 +73,7 @@ def _sum(amounts: Iterable[int | None]) -> int | None:
     return total
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ListingRow(Struct, frozen=True, kw_only=True):
     """A session in `--json`; times are seconds since the epoch, `cost` is in nano-dollars and null if it is not known."""
 
     name: str
@@ -91,7 +91,7 @@ class Row(Struct, frozen=True, kw_only=True):
     ended_because: str
 
 
-def wide_table(rows: Sequence[Row], now: float) -> Table:
+def wide_table(rows: Sequence[ListingRow], now: float) -> Table:
     """Return a table with all that is told of a session on one line; what none of them has is left out."""
     words = {
         "session": [row.name for row in rows],
@@ -110,7 +110,7 @@ def wide_table(rows: Sequence[Row], now: float) -> Table:
     return table
 
 
-def narrow_table(rows: Sequence[Row], now: float, width: int) -> RenderableType:
+def narrow_table(rows: Sequence[ListingRow], now: float, width: int) -> RenderableType:
     """Return a table in which title, source and end share a column, and all of it can be read in `width` columns."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
     table.add_column("session")
@@ -128,7 +128,7 @@ def narrow_table(rows: Sequence[Row], now: float, width: int) -> RenderableType:
     return unclipped(table, width)
 
 
-def _figures(row: Row, now: float) -> tuple[str, ...]:
+def _figures(row: ListingRow, now: float) -> tuple[str, ...]:
     return (
         f"{row.messages:,}",
         f"{row.turns:,}",
@@ -138,7 +138,7 @@ def _figures(row: Row, now: float) -> tuple[str, ...]:
     )
 
 
-def _ended(row: Row, now: float) -> str:
+def _ended(row: ListingRow, now: float) -> str:
     if row.ended_at is None:
         return ""
     because = f" by {on_one_line(row.ended_because, 40)}" if row.ended_because else ""
@@ -171,7 +171,7 @@ def list_sessions(
     with opened_store(store, is_needed=False) as opened:
         known = [each for each in opened.sessions() if not source or each.about.source == source]
         chosen = known[: limit or (len(known) if json else _SHOWN)]
-        rows = rows_of(opened, chosen)
+        rows = session_rows(opened, chosen)
     if json:
         said = msgspec.json.encode({"total": len(known), "sessions": rows})
         typer.echo(msgspec.json.format(said, indent=2).decode())
@@ -190,11 +190,11 @@ def list_sessions(
         )
 
 
-def rows_of(store: Store, chosen: Sequence[Listed]) -> list[Row]:
+def session_rows(store: Store, chosen: Sequence[Listed]) -> list[ListingRow]:
     """Return sessions with what they cost; of one whose account is damaged that is unknown, and said to be so."""
     costs = _costs(store, [each.name for each in chosen])
     return [
-        Row(
+        ListingRow(
             name=each.name,
             title=each.about.title,
             source=each.about.source,
@@ -245,7 +245,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class SessionCard(Struct, frozen=True, kw_only=True):
     """What `sessions show --json` prints; times are seconds since the epoch, money is in nano-dollars, null if not known."""
 
     name: str
@@ -272,7 +272,7 @@ class Card(Struct, frozen=True, kw_only=True):
     cadence: Cadence
 
 
-def draw(card: Card, *, now: float, full: bool) -> Iterator[RenderableType]:
+def draw(card: SessionCard, *, now: float, full: bool) -> Iterator[RenderableType]:
     """Yield the page, block by block."""
     title = f" · {on_one_line(card.about.title, 80)}" if card.about.title else ""
     yield Text(on_one_line(card.name, 200), style="bold") + Text(title)
@@ -294,7 +294,7 @@ def _grid(rows: Sequence[tuple[str, str]]) -> Padding:
     return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
-def _origin(card: Card, now: float) -> Iterator[tuple[str, str]]:
+def _origin(card: SessionCard, now: float) -> Iterator[tuple[str, str]]:
     about = card.about
     yield "source", on_one_line(about.source, 80)
     yield "opened", _when(card.opened_at, now)
@@ -315,14 +315,14 @@ def _when(at: float, now: float) -> str:
     return f"{moment(at)}, {ago(at, now)}" if at else "never"
 
 
-def _models(card: Card) -> Iterator[tuple[str, str]]:
+def _models(card: SessionCard) -> Iterator[tuple[str, str]]:
     for number, used in enumerate(card.models):
         yield "" if number else "models", f"{on_one_line(used.model, 60)} since {moment(used.since)}"
     if card.models and card.models[-1].model != card.model:
         yield "", f"{on_one_line(card.model, 60)} again, by a rewind"
 
 
-def _sizes(card: Card) -> Iterator[tuple[str, str]]:
+def _sizes(card: SessionCard) -> Iterator[tuple[str, str]]:
     yield "history", f"{_size(card.history)} in {counted(card.turns, 'turn')}"
     left = f", {card.view.tokens / card.history.tokens:.0%} of it" if card.history.tokens else ""
     yield "view", f"{_size(card.view)}{left}; counted in {card.vocabulary or 'no vocabulary'}"
@@ -339,7 +339,7 @@ def _size(shown: Shown) -> str:
     return f"{counted(shown.messages, 'message')}, {counted(shown.tokens, 'token')}"
 
 
-def _cost_lines(card: Card) -> Iterator[tuple[str, str]]:
+def _cost_lines(card: SessionCard) -> Iterator[tuple[str, str]]:
     if not card.turns and card.costs.total == 0:
         yield "cost", "no call was recorded"
         return
@@ -399,10 +399,10 @@ def show(
         console.print(block, width=min(console.width, 110))
 
 
-def _card(store: Store, listed: Listed, known: Sequence[Listed]) -> Card:
+def _card(store: Store, listed: Listed, known: Sequence[Listed]) -> SessionCard:
     outline, ledger = store.outline(listed.name), ledger_of(store, listed.name)
     account = next(iter(store.accounts([listed.name])), Account(session=listed))
-    return Card(
+    return SessionCard(
         name=listed.name,
         about=listed.about,
         has_parent=any(each.name == listed.about.parent for each in known),

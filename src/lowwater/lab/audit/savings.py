@@ -18,7 +18,7 @@ MAX_ESTIMATED_CALLS = 1_500
 """Longer sessions are estimated on their first calls, because a tally takes quadratic memory."""
 
 
-def sheet_of(calls: Sequence[AuditedCall]) -> Sheet | None:
+def recorded_sheet(calls: Sequence[AuditedCall]) -> Sheet | None:
     """Return the prices of the model with the most input, at the cache lifetime written most; None if unknown."""
     prompts: dict[str, int] = {}
     for call in calls:

@@ -178,9 +178,9 @@ def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native,
         return _Estimate(natives=natives, why_not="no_sizes")
     if not numpy_version():
         return _Estimate(natives=natives, why_not="numpy")
-    from lowwater.lab.audit.savings import calls_earlier, saving_of, sheet_of  # noqa: PLC0415 - needs numpy
+    from lowwater.lab.audit.savings import calls_earlier, recorded_sheet, saving_of  # noqa: PLC0415 - needs numpy
 
-    sheet = sheet_of(calls)
+    sheet = recorded_sheet(calls)
     if sheet is None:
         return _Estimate(natives=natives, why_not="no_prices")
     summaries = [native.call for native in natives if native.kind == "summary"]

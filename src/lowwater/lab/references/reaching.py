@@ -1,4 +1,4 @@
-"""Whether a use is in the view, one recall away, or gone."""
+"""Finds out whether something used later is still in view, one recall away, or gone."""
 
 import re
 from collections import Counter
@@ -57,16 +57,16 @@ PLACES: Mapping[Because, Place] = {
   visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
 """
 MOST_TOKENS = 4_000
-"""Of one answer."""
+"""The most tokens of one answer of recall."""
 MOST_ANSWERS = 5
-"""By one way: ranges of a message, handles, or matches of a search."""
+"""The most answers read in one way: ranges of a message, handles, or matches of a search."""
 _UNLIMITED = 10**9
 _CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
 _GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
 
 class Sight:
-    """The words that stand in the messages that are sent."""
+    """The words in the messages that are sent."""
 
     def __init__(self, shown: Iterable[Message]) -> None:
         self._words = {
@@ -78,13 +78,13 @@ class Sight:
 
 
 def words_for(use: LaterUse, messages: Sequence[Message], sight: Sight) -> str:
-    """Return the words by which to ask for a use; nothing if none at hand are in sight."""
+    """Return the words to search for a use; empty if no nearby words are in view."""
     words = (word for text in _at_hand(use, messages) for word in _nearest_first(text) if word in sight)
     return " ".join(islice(dict.fromkeys(words), MOST_WORDS))
 
 
 def _at_hand(use: LaterUse, messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what was said before a reference: in its own answer, in the one before, by the user."""
+    """Yield the text before a reference: in its own answer, in the previous one, by the user."""
     answer = _said(messages[use.number - 1])
     yield answer[: max(0, find(use.text, answer))]
     earlier = range(use.number - 2, -1, -1)
@@ -103,7 +103,7 @@ def _nearest_first(text: str) -> Iterator[str]:
 
 
 class Handle(Struct, frozen=True, kw_only=True):
-    """The messages that a handle names, the first and the last one."""
+    """The first and the last message that a handle names."""
 
     first: int
     last: int
@@ -143,15 +143,15 @@ def _named(item: Item) -> Iterator[tuple[int, int]]:
 
 
 class UseOutcome(Struct, frozen=True, kw_only=True):
-    """Where one use is."""
+    """Where one use was found."""
 
     use: LaterUse
     because: Because
     """How it is reached, or why it is not."""
     answers: int = 0
-    """How many answers of recall it took; none for what is in view or gone."""
+    """The number of recall answers it took; 0 if it is in view or gone."""
     tokens: int = 0
-    """What getting it back writes: these answers; for what is gone the whole result, as its tool would give it again."""
+    """Tokens written to get it back: the answers of recall, or the whole result if it is gone and the tool must run again."""
 
     @property
     def place(self) -> Place:
@@ -160,37 +160,37 @@ class UseOutcome(Struct, frozen=True, kw_only=True):
 
 
 class RecallScore(Struct, frozen=True, kw_only=True):
-    """How many uses are in the view, one recall away and gone."""
+    """The number of uses in view, one recall away, and gone."""
 
     in_view: int = 0
     one_recall: int = 0
     gone: int = 0
     by_kind: dict[Kind, dict[Place, int]] = {}
     ways: dict[Because, int] = {}
-    """How those one recall away are reached."""
+    """The ways in which recall reaches uses."""
     causes: dict[Because, int] = {}
-    """Why those that are gone are not."""
+    """The reasons why uses are gone."""
     tokens: int = 0
-    """What getting back all that left the view writes."""
+    """Tokens written to get back everything that left the view."""
 
     @property
     def uses(self) -> int:
-        """All of them."""
+        """The number of all uses."""
         return self.in_view + self.one_recall + self.gone
 
     @property
     def share_in_view(self) -> float:
-        """Of all uses, those in the view; 1 if there are none."""
+        """The share of uses in view; 1 if there are none."""
         return self.in_view / self.uses if self.uses else 1.0
 
     @property
     def share_one_recall(self) -> float:
-        """Of the uses that left the view, those one recall away; 1 if none left it."""
+        """The share of uses one recall away among those that left the view; 1 if none did."""
         left = self.one_recall + self.gone
         return self.one_recall / left if left else 1.0
 
     def plus(self, other: "RecallScore") -> "RecallScore":
-        """Return both together."""
+        """Return the sum of both."""
         kinds = dict.fromkeys([*self.by_kind, *other.by_kind])
         return RecallScore(
             in_view=self.in_view + other.in_view,
@@ -204,7 +204,7 @@ class RecallScore(Struct, frozen=True, kw_only=True):
 
 
 def recall_score(outcomes: Iterable[UseOutcome]) -> RecallScore:
-    """Return how many uses are where."""
+    """Return the counts of outcomes."""
     places: Counter[Place] = Counter()
     findings: Counter[Because] = Counter()
     by_kind: dict[Kind, Counter[Place]] = {}
@@ -230,7 +230,7 @@ def _sum(ours: Mapping[T, int], theirs: Mapping[T, int]) -> dict[T, int]:
 
 
 class Reach:
-    """What recall can get back at one moment of a session."""
+    """What recall can get back at one point of a session."""
 
     def __init__(self, ledger: Ledger, search: Search | None, tokenizer: Tokenizer) -> None:
         room = Room(each=MOST_TOKENS, left=_UNLIMITED)
@@ -240,7 +240,7 @@ class Reach:
         self._handles = visible_handles(ledger.view.items)
 
     def get_back(self, use: LaterUse, words: str) -> UseOutcome:
-        """Ask for a use by one way after the other until an answer has it."""
+        """Try one way after the other until an answer of recall contains the use."""
         number = use.origin.number
         if not self._is_kept(use):
             return self._gone(use, "not in the ledger")
@@ -355,7 +355,7 @@ class Scorer:
 
 
 def _visible(uses: Sequence[LaterUse], view: View) -> set[str]:
-    """Return the texts of the uses that stand in a view."""
+    """Return the texts of the uses that are in a view."""
     if not uses:
         return set()
     # No message but its origin has the text, so that beside that only what compactions wrote is to be read.

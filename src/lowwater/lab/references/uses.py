@@ -1,4 +1,4 @@
-"""What later answers of a recorded session use of its tool results."""
+"""Finds what later answers of a recorded session use of its tool results."""
 
 import re
 from collections import defaultdict
@@ -61,7 +61,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     """The tool result that a reference came from."""
 
     number: int
-    """Its message's place in the session, from 1, as a ledger numbers it."""
+    """The number of its message in the ledger."""
     turn: int
     """Which of the session's answers called the tool, from 1."""
     call: ToolCall
@@ -70,7 +70,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 class LaterUse(Struct, frozen=True, kw_only=True):
-    """A reference in an answer that one earlier result alone had said."""
+    """A reference in an answer to something that exactly one earlier result contains."""
 
     kind: Kind
     text: str
@@ -82,7 +82,7 @@ class LaterUse(Struct, frozen=True, kw_only=True):
 
     @property
     def later(self) -> int:
-        """How many answers after the one that called the tool."""
+        """The number of answers since the one that called the tool."""
         return self.turn - self.origin.turn
 
 
@@ -171,7 +171,7 @@ def _named(message: Message) -> Iterator[Reference]:
 
 
 def _only_origin(text: str, pieces: _Pieces, occurrences: Occurrences, *, before: int) -> Origin | None:
-    """Return the result that has the text, if no other piece before has it too."""
+    """Return the result that contains the text, if no other earlier text does."""
     earlier = (index for index in occurrences.of(text) if index < before)
     only = next(earlier, None)
     if only is None or next(earlier, None) is not None:
