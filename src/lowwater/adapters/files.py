@@ -12,6 +12,10 @@ from msgspec import Struct
 from lowwater.errors import UnreadableFile
 
 _GZIP = b"\x1f\x8b"
+LARGEST = 1_000_000
+"""Characters; PyYAML takes seconds for more, and settings need a thousandth of it."""
+# What PyYAML's constructors let slip for scalars such as `!!bool x`, `!!int ""`, `2026-13-01` or 5,000 digits.
+_SLIPS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
 
 def read_file(name: str) -> bytes:
@@ -32,13 +36,6 @@ def read_file(name: str) -> bytes:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error):
         raise UnreadableFile(f"{name} looks gzipped but is damaged or cut short") from None
-
-
-LARGEST = 1_000_000
-"""Characters; PyYAML takes seconds for more, and settings need a thousandth of it."""
-
-# What PyYAML's constructors let slip for scalars such as `!!bool x`, `!!int ""`, `2026-13-01` or 5,000 digits.
-_SLIPS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
 
 class _Loader(yaml.SafeLoader):

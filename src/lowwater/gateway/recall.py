@@ -52,6 +52,8 @@ _READING_ERRORS = (
     RecursionError,
 )
 """What reading something that is no answer may raise: a provider may send anything."""
+Ask = Callable[[bytes], Coroutine[Any, Any, aiohttp.ClientResponse]]
+RecordExchange = Callable[[bytes | None, Sequence[Usage]], Awaitable[None]]
 
 
 class RecallCall(Struct, frozen=True, kw_only=True):
@@ -62,9 +64,7 @@ class RecallCall(Struct, frozen=True, kw_only=True):
     arguments: str
 
 
-Ask = Callable[[bytes], Coroutine[Any, Any, aiohttp.ClientResponse]]
 Recall = Callable[[Sequence[RecallCall]], Awaitable[list[str]]]
-RecordExchange = Callable[[bytes | None, Sequence[Usage]], Awaitable[None]]
 
 
 def with_recall(client_request: ClientRequest) -> ClientRequest:

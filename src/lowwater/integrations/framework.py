@@ -22,14 +22,18 @@ from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
+K = TypeVar("K")
+V = TypeVar("V")
+S = TypeVar("S")
+Mark = dict[str, Any]
+_MARKS = ("cache_control", "prompt_cache_breakpoint")
+_WHOLE = -1
+"""The position of what is no piece of a message's content."""
+
 
 def missing(framework: str, extra: str) -> BadSetting:
     """Return the error that names the extra to install."""
     return BadSetting(f"{framework} is not installed: pip install 'lowwater[{extra}]'")
-
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Newest(Generic[K, V]):
@@ -86,9 +90,6 @@ class FrameworkSessions:
             if session.route.model != known:
                 session.use(known)
         return session
-
-
-S = TypeVar("S")
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -165,12 +166,6 @@ def _as_chat(pieces: Sequence[Piece]) -> list[Piece]:
     at = tuple(position for piece in thoughts for position in piece.at)
     thought = [Piece(part=Thinking(text=text), at=at)] if text else []
     return [*thought, *others, *calls]
-
-
-Mark = dict[str, Any]
-_MARKS = ("cache_control", "prompt_cache_breakpoint")
-_WHOLE = -1
-"""The position of what is no piece of a message's content."""
 
 
 class Shown(Struct, Generic[S], frozen=True, kw_only=True):

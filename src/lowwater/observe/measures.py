@@ -19,6 +19,7 @@ _NANO = 1_000_000_000
 _TOKENS = tuple(4.0**power for power in range(4, 13))
 _SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+_USAGE = "gen_ai.client.inference.usage"
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -67,8 +68,6 @@ def _measure(
 ) -> Measure:
     return Measure(name=name, unit=unit, told=told, labels=labels, bounds=bounds, gen_ai=gen_ai)
 
-
-_USAGE = "gen_ai.client.inference.usage"
 
 COMPACTIONS = _measure(
     "compactions", "compaction", "Compactions that were committed.", "model", "mode", "reason"

@@ -15,6 +15,12 @@ from lowwater.core.policies.warnings import Level, UsageWarning
 from lowwater.protocols import MemoryHook, Sink
 
 _log = logging.getLogger("lowwater")
+_SEVERITY: dict[Level, int] = {
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "critical": logging.CRITICAL,
+}
 
 
 class MemorySink:
@@ -183,14 +189,6 @@ def _told(hook: MemoryHook, session: str, messages: Sequence[object]) -> None:
             flush()
     except BaseException as error:  # noqa: BLE001  # a memory must never stop a compaction, nor may its exit
         _log.warning("%s: a memory hook failed before a compaction: %s", session, type(error).__name__)
-
-
-_SEVERITY: dict[Level, int] = {
-    "info": logging.INFO,
-    "notice": logging.INFO,
-    "warning": logging.WARNING,
-    "critical": logging.CRITICAL,
-}
 
 
 def tell_doubt(why: str, session: str, *, quiet: bool) -> None:

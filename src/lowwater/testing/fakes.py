@@ -14,6 +14,9 @@ from lowwater.errors import SummaryFailed
 from lowwater.session.factories import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+Act: TypeAlias = Callable[[SummaryRequest], Written]
+"""What a scripted summarizer does when it is asked."""
+_PATIENCE = 30.0
 
 
 class ScriptedClock(ManualClock):
@@ -64,12 +67,6 @@ class RecordingSink:
     def skips(self) -> list[Skip]:
         """The skips among the events."""
         return [event for _, event in self.events if isinstance(event, Skip)]
-
-
-Act: TypeAlias = Callable[[SummaryRequest], Written]
-"""What a scripted summarizer does when it is asked."""
-
-_PATIENCE = 30.0
 
 
 class ScriptedSummarizer:

@@ -14,6 +14,20 @@ from lowwater.settings import CompressionSettings
 EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
 REPLACING = ("summarize", "leaf", "condense", "summarize_all")
 NOON = 1_800_000_000.0
+_TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)
+_TOKENS = st.integers(min_value=0, max_value=1_500_000)
+pasts = st.builds(
+    Past,
+    compactions=st.integers(min_value=0, max_value=50),
+    turns_since=st.integers(min_value=0, max_value=500),
+    fruitless=st.integers(min_value=0, max_value=50),
+    floor=_TOKENS,
+    fruitless_at=st.none() | _TIMES,
+    undelivered=_TOKENS,
+    failed_at=st.none() | _TIMES,
+    failures=st.integers(min_value=0, max_value=2_000),
+)
+"""Any history of compactions and failures, likely or not."""
 
 
 def offer(mechanism: str, removes: int, *, survives: int = 0, span: Span | None = None) -> Proposal:
@@ -84,22 +98,6 @@ def market(
         held=held,
     )
 
-
-_TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)
-_TOKENS = st.integers(min_value=0, max_value=1_500_000)
-
-pasts = st.builds(
-    Past,
-    compactions=st.integers(min_value=0, max_value=50),
-    turns_since=st.integers(min_value=0, max_value=500),
-    fruitless=st.integers(min_value=0, max_value=50),
-    floor=_TOKENS,
-    fruitless_at=st.none() | _TIMES,
-    undelivered=_TOKENS,
-    failed_at=st.none() | _TIMES,
-    failures=st.integers(min_value=0, max_value=2_000),
-)
-"""Any history of compactions and failures, likely or not."""
 
 proposals = st.lists(
     st.builds(

@@ -54,6 +54,15 @@ _BOOKKEEPING = frozenset(
 
 
 _MARK = "cache_control"
+FILE = "lowwater.db"
+_STORES: dict[str, Store] = {}
+_LOCK = threading.Lock()
+_REMEMBERED = 3
+CHAT = "chat_completions"
+ENGINES: "WeakValueDictionary[str, LowwaterEngine]" = WeakValueDictionary()
+
+
+"""The engines in use, by the ids that Hermes has for their sessions; Hermes says for which one a call is made."""
 
 
 def sent_form(message: Mapping[str, Any]) -> Json:
@@ -146,15 +155,6 @@ def _call(call: Mapping[str, Any]) -> list[object]:
     return [call.get("id"), function.get("name"), arguments]
 
 
-FILE = "lowwater.db"
-
-
-_STORES: dict[str, Store] = {}
-
-
-_LOCK = threading.Lock()
-
-
 class OpenSession(Struct, frozen=True, kw_only=True):
     """What a conversation is opened with."""
 
@@ -216,9 +216,6 @@ def _store(home: str, settings: Settings) -> Store:
         if address not in _STORES:
             _STORES[address] = opened_store(address, redact=settings.privacy.redact)
         return _STORES[address]
-
-
-_REMEMBERED = 3
 
 
 class ShownHistory(Struct, frozen=True, kw_only=True):
@@ -308,15 +305,6 @@ def _numbers(item: Item) -> list[int]:
     if isinstance(item, Summary):
         return [number for span in item.sources for number in range(span.first, span.last + 1)]
     return [item.number]
-
-
-CHAT = "chat_completions"
-
-
-ENGINES: "WeakValueDictionary[str, LowwaterEngine]" = WeakValueDictionary()
-
-
-"""The engines in use, by the ids that Hermes has for their sessions; Hermes says for which one a call is made."""
 
 
 def around_call(

@@ -66,6 +66,9 @@ _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
 }
+Content = list[str | dict[str, Any]]
+Request = ModelRequest[Any]
+Response = ModelResponse[Any]
 
 
 def units_of(messages: Sequence[AnyMessage], format: Format) -> list[Unit[BaseMessage]]:
@@ -192,9 +195,6 @@ def _usage(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Usage:
         cache_write_long=long,
         output=usage["output_tokens"],
     )
-
-
-Content = list[str | dict[str, Any]]
 
 
 def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
@@ -328,10 +328,6 @@ def _new(message: Message) -> list[BaseMessage]:
         return [*answers, *said]
     kinds: dict[str, type[BaseMessage]] = {"assistant": AIMessage, "system": SystemMessage}
     return [kinds.get(message.role, HumanMessage)(content=message.text)]
-
-
-Request = ModelRequest[Any]
-Response = ModelResponse[Any]
 
 
 class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):

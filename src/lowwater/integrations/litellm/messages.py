@@ -16,6 +16,8 @@ _SAID = ("role", "content", "tool_calls", "refusal", "reasoning_content")
 
 
 _CALLED = ("id", "type", "function")
+_HEADERS = ("x-litellm-session-id", "x-claude-code-session-id", "x-session-id", "session_id")
+_FIELDS = ("litellm_session_id", "prompt_cache_key")
 
 
 def answer_of(response: object) -> Json | None:
@@ -68,12 +70,6 @@ def _completion(told: Mapping[str, Any]) -> Json:
         "model": told.get("model"),
         "usage": told.get("usage"),
     }
-
-
-_HEADERS = ("x-litellm-session-id", "x-claude-code-session-id", "x-session-id", "session_id")
-
-
-_FIELDS = ("litellm_session_id", "prompt_cache_key")
 
 
 def name_of(data: Mapping[str, Any], *, owner: str) -> str:

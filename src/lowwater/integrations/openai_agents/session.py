@@ -62,6 +62,9 @@ APART = 1_000
 """The position of a part: that of its item in the unit times this, and of its block within the item."""
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
+_NAMES = ("type", "id", "call_id", "name", "status")
+"""What the API tells a call by."""
+Context = RunContextWrapper[Any]
 
 
 def units_of(items: Iterable[Item], format: Format) -> list[Unit[Source]]:
@@ -163,10 +166,6 @@ def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever the API knows
             return Document(source="base64", data=told.data, media_type=told.media_type or "application/pdf")
         case _:
             return Text(text=json.dumps(block, sort_keys=True, default=str))
-
-
-_NAMES = ("type", "id", "call_id", "name", "status")
-"""What the API tells a call by."""
 
 
 def items_of(sent: Sending[Source]) -> list[Item]:
@@ -282,9 +281,6 @@ def _new(message: Message) -> list[Item]:
         return outputs
     role = message.role if message.role in {"assistant", "system"} else "user"
     return [*outputs, {"role": role, "content": message.text}]
-
-
-Context = RunContextWrapper[Any]
 
 
 class Recording(RunHooks[Any]):

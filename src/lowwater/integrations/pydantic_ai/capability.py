@@ -61,6 +61,9 @@ from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
 _SPOKEN = frozenset({"system-prompt", "user-prompt", "retry-prompt", "retry-feedback"})
+_NOBODY = "unknown"
+"""The name of a tool whose call nobody recorded."""
+Context = RunContext[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,10 +189,6 @@ def _usage(usage: RequestUsage) -> Usage:
 def riders_of(message: ModelRequest) -> list[ModelRequestPart]:
     """Return the parts of a request that no model sees, and that have to come along all the same."""
     return [part for part in message.parts if not is_seen(part)]
-
-
-_NOBODY = "unknown"
-"""The name of a tool whose call nobody recorded."""
 
 
 def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks: bool) -> list[ModelMessage]:
@@ -334,9 +333,6 @@ def _names(history: Sequence[ModelMessage]) -> dict[str, str]:
         for part in message.parts
         if isinstance(part, ToolCallPart)
     }
-
-
-Context = RunContext[Any]
 
 
 class LowwaterCapability(AbstractCapability[Any]):

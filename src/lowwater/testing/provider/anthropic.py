@@ -38,6 +38,47 @@ SECTIONS: tuple[Section, ...] = ("tools", "system", "messages")
 T = TypeVar("T")
 Prefix: TypeAlias = dict[Section, str]
 """What identifies the tools, the system prompt and the messages before a block."""
+THINKING = ("thinking", "redacted_thinking")
+_VERSION = re.compile(r"^claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
+MAX_BYTES = 32 * 1024 * 1024
+_EXPECTED = {
+    str: "a valid string",
+    int: "a valid integer",
+    dict: "a valid dictionary",
+    list: "a valid list",
+    bool: "a valid boolean",
+}
+_FIELDS: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "image": {"source": dict},
+    "document": {"source": dict},
+    "tool_use": {"id": str, "name": str, "input": dict},
+    "tool_result": {"tool_use_id": str},
+    "thinking": {"thinking": str, "signature": str},
+    "redacted_thinking": {"data": str},
+}
+ON_DEMAND_BETA = "compact-2026-09-04"
+THRESHOLD_BETA = "compact-2026-01-12"
+MODELS = (
+    *("claude-fable-5", "claude-mythos-5", "claude-mythos-preview", "claude-opus-5", "claude-sonnet-5"),
+    *("claude-haiku-5-5", "claude-opus-4-8", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-4-6"),
+)
+"""Beginnings of the names of models that compact."""
+MOST_INSTRUCTIONS = 16_384
+_COMPACTION_FIELDS = frozenset(
+    {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
+)
+_ROLE_OF = {"tool_use": "assistant", "tool_result": "user"} | dict.fromkeys(THINKING, "assistant")
+MOST_MARKS = 4
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+LEAST_BUDGET = 1024
+_PLACES = {
+    "tools": "The `tools` differ from those this block was created with.",
+    "system": "The `system` prompt differs from the one this block was created with.",
+    "messages": "The `messages` before this block differ from those it was created with.",
+}
+MESSAGES_DEPEND_ON = ("tool_choice", "thinking")
+"""Settings that, changed, leave tools and system prompt cached but not the messages."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -175,11 +216,6 @@ def _decoded(claim: bytes, kind: type[T]) -> T | None:
         return msgspec.json.decode(claim, type=kind)
     except msgspec.ValidationError:
         return None
-
-
-THINKING = ("thinking", "redacted_thinking")
-
-_VERSION = re.compile(r"^claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -341,27 +377,6 @@ def _ttl(control: object) -> str:
     return str(control.get("ttl") or "5m") if isinstance(control, dict) else "5m"
 
 
-MAX_BYTES = 32 * 1024 * 1024
-
-_EXPECTED = {
-    str: "a valid string",
-    int: "a valid integer",
-    dict: "a valid dictionary",
-    list: "a valid list",
-    bool: "a valid boolean",
-}
-
-_FIELDS: dict[str, dict[str, type]] = {
-    "text": {"text": str},
-    "image": {"source": dict},
-    "document": {"source": dict},
-    "tool_use": {"id": str, "name": str, "input": dict},
-    "tool_result": {"tool_use_id": str},
-    "thinking": {"thinking": str, "signature": str},
-    "redacted_thinking": {"data": str},
-}
-
-
 def body_size(incoming: Incoming) -> Iterator[Violation]:
     """A request may have 32 MB."""
     if incoming.size > MAX_BYTES:
@@ -490,20 +505,6 @@ def _field(path: str, holder: Json, name: str, kind: type) -> Iterator[Violation
         yield invalid(f"{where}: Field required")
     elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         yield invalid(f"{where}: Input should be {_EXPECTED[kind]}")
-
-
-ON_DEMAND_BETA = "compact-2026-09-04"
-THRESHOLD_BETA = "compact-2026-01-12"
-MODELS = (
-    *("claude-fable-5", "claude-mythos-5", "claude-mythos-preview", "claude-opus-5", "claude-sonnet-5"),
-    *("claude-haiku-5-5", "claude-opus-4-8", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-4-6"),
-)
-"""Beginnings of the names of models that compact."""
-MOST_INSTRUCTIONS = 16_384
-
-_COMPACTION_FIELDS = frozenset(
-    {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
-)
 
 
 def compaction_needs_beta(incoming: Incoming) -> Iterator[Violation]:
@@ -643,9 +644,6 @@ def _betas(incoming: Incoming) -> set[str]:
 
 def _coded(code: str, message: str) -> Violation:
     return Violation(message=message, code=code)
-
-
-_ROLE_OF = {"tool_use": "assistant", "tool_result": "user"} | dict.fromkeys(THINKING, "assistant")
 
 
 def known_roles(incoming: Incoming) -> Iterator[Violation]:
@@ -856,9 +854,6 @@ def output_fits(incoming: Incoming) -> Iterator[Violation]:
         )
 
 
-MOST_MARKS = 4
-
-
 def mark_shape(incoming: Incoming) -> Iterator[Violation]:
     """A mark is ephemeral and lives five minutes or an hour."""
     for mark in marks(incoming.body):
@@ -904,16 +899,6 @@ def long_marks_first(incoming: Incoming) -> Iterator[Violation]:
                 "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
             )
         short = short or mark.ttl == "5m"
-
-
-BINDING_BETA = "thinking-binding-controls-2026-08-01"
-LEAST_BUDGET = 1024
-
-_PLACES = {
-    "tools": "The `tools` differ from those this block was created with.",
-    "system": "The `system` prompt differs from the one this block was created with.",
-    "messages": "The `messages` before this block differ from those it was created with.",
-}
 
 
 class Signed(Struct, frozen=True, kw_only=True):
@@ -1199,10 +1184,6 @@ def _block(index: int, block: Json) -> Iterator[bytes]:
 
 def _event(name: str, **fields: object) -> bytes:
     return f"event: {name}\ndata: {write({'type': name, **fields})}\n\n".encode()
-
-
-MESSAGES_DEPEND_ON = ("tool_choice", "thinking")
-"""Settings that, changed, leave tools and system prompt cached but not the messages."""
 
 
 class MessagesDialect:

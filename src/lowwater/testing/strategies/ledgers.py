@@ -70,6 +70,15 @@ _ALONE = (
     Slot(speaker="model", call_ids=("call_a", "call_b")),
     Slot(speaker="tools", call_ids=("call_a",)),
 )
+_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
+_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
+_TOKENS = st.integers(min_value=0, max_value=5_000)
+_STEPS = st.lists(
+    st.sampled_from(
+        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
+    ),
+    max_size=14,
+)
 
 
 @st.composite
@@ -112,9 +121,6 @@ def _result(draw: st.DrawFn, call_id: str) -> ToolResult:
 def preambles() -> st.SearchStrategy[bytes]:
     """Return a strategy for a system prompt as JSON."""
     return texts().map(msgspec.json.encode)
-
-
-_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
 
 
 def draw_compaction(draw: st.DrawFn, ledger: Ledger, at: float) -> Compacted | None:
@@ -212,16 +218,6 @@ def _placeholders(message: Message) -> tuple[Edit, ...]:
             case _:
                 pass
     return tuple(edits)
-
-
-_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
-_TOKENS = st.integers(min_value=0, max_value=5_000)
-_STEPS = st.lists(
-    st.sampled_from(
-        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
-    ),
-    max_size=14,
-)
 
 
 def ledger_entries() -> st.SearchStrategy[list[Entry]]:
