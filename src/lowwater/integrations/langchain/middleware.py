@@ -36,21 +36,21 @@ from lowwater.core.messages import (
 from lowwater.core.recall.recalled import is_recall, openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
+    MappedMessage,
     Mark,
-    Piece,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    begin,
-    format_of,
-    learns,
-    picture_at,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    learn_limit,
+    map_message,
+    prepare_call,
+    session_format,
     system_of,
-    unit_of,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -71,42 +71,42 @@ Request = ModelRequest[Any]
 Response = ModelResponse[Any]
 
 
-def units_of(messages: Sequence[AnyMessage], format: Format) -> list[Unit[BaseMessage]]:
+def map_messages(messages: Sequence[AnyMessage], format: Format) -> list[MappedMessage[BaseMessage]]:
     """Return a conversation as units."""
-    return [_unit(message, format) for message in messages]
+    return [_map_message(message, format) for message in messages]
 
 
-def answered(message: AIMessage, format: Format) -> Answered:
+def model_answer(message: AIMessage, format: Format) -> ModelAnswer:
     """Return an answer with its usage, as the ledger gets it."""
     told = message.response_metadata
     usage = message.usage_metadata
     details: Mapping[str, Any] = {} if usage is None else dict(usage.get("input_token_details") or {})
-    return Answered(
-        message=_unit(message, format).message,
+    return ModelAnswer(
+        message=_map_message(message, format).message,
         usage=None if usage is None else _usage(usage, details),
-        cache_told=any(name.endswith("cache_read") for name in details),
+        reports_cache=any(name.endswith("cache_read") for name in details),
         model=str(told.get("model_name") or told.get("model") or ""),
         stop=str(told.get("finish_reason") or told.get("stop_reason") or ""),
     )
 
 
-def _unit(message: BaseMessage, format: Format) -> Unit[BaseMessage]:
+def _map_message(message: BaseMessage, format: Format) -> MappedMessage[BaseMessage]:
     match message:
         case AIMessage():
-            return unit_of(message, "assistant", _of_assistant(message), format)
+            return map_message(message, "assistant", _of_assistant(message), format)
         case ToolMessage():
             result = ToolResult(
                 call_id=message.tool_call_id,
                 parts=tuple(_part(block) for block in blocks_of(message)),
                 is_error=message.status == "error",
             )
-            return unit_of(message, "tool", [Piece(part=result)], format)
+            return map_message(message, "tool", [SourcePart(part=result)], format)
         case HumanMessage():
-            return unit_of(message, "user", _pieces(message), format)
+            return map_message(message, "user", _pieces(message), format)
         case SystemMessage():
-            return unit_of(message, "system", _pieces(message), format)
+            return map_message(message, "system", _pieces(message), format)
         case ChatMessage(role=role) if role in _ROLES:
-            return unit_of(message, _ROLES[role], _pieces(message), format)
+            return map_message(message, _ROLES[role], _pieces(message), format)
     raise BadInput(
         f"a {type(message).__name__} is no message that a model is sent: leave it out of the state"
     )
@@ -118,27 +118,27 @@ def blocks_of(message: BaseMessage) -> list[Any]:
     return [content] if isinstance(content, str) else list(content)
 
 
-def _pieces(message: BaseMessage) -> Iterator[Piece]:
+def _pieces(message: BaseMessage) -> Iterator[SourcePart]:
     for at, block in enumerate(blocks_of(message)):
-        yield Piece(part=_part(block), at=(at,))
+        yield SourcePart(part=_part(block), at=(at,))
 
 
-def _of_assistant(message: AIMessage) -> Iterator[Piece]:
+def _of_assistant(message: AIMessage) -> Iterator[SourcePart]:
     beside = message.additional_kwargs.get("reasoning_content")
     if isinstance(beside, str) and beside:
-        yield Piece(part=Thinking(text=beside), at=(OUTSIDE,))
+        yield SourcePart(part=Thinking(text=beside), at=(OUTSIDE,))
     for at, block in enumerate(blocks_of(message)):
         kind = block.get("type") if isinstance(block, dict) else ""
         if kind in CALLS:
             continue
         thought = _thought(block, str(kind)) if kind else None
-        yield Piece(part=_part(block) if thought is None else thought, at=(at,))
+        yield SourcePart(part=_part(block) if thought is None else thought, at=(at,))
     for call in message.tool_calls:
         arguments = json.dumps(call["args"])
-        yield Piece(part=ToolCall(id=call["id"] or "", name=call["name"], arguments=arguments))
+        yield SourcePart(part=ToolCall(id=call["id"] or "", name=call["name"], arguments=arguments))
     for broken in message.invalid_tool_calls:
         said = ToolCall(id=broken["id"] or "", name=broken["name"] or "", arguments=broken["args"] or "")
-        yield Piece(part=said)
+        yield SourcePart(part=said)
 
 
 def _thought(block: Mapping[str, Any], kind: str) -> Thinking | None:
@@ -164,11 +164,11 @@ def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever a provider's pac
         case {"type": "text", "text": str(text)}:
             return Text(text=text)
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "image", "base64": str(data)} | {"type": "image", "source": {"data": str(data)}}:
             return Image(source="base64", data=data, media_type=_media_type(block))
         case {"type": "image", "url": str(url)} | {"type": "image", "source": {"url": str(url)}}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "file", "base64": str(data)} | {"type": "document", "source": {"data": str(data)}}:
             return Document(source="base64", data=data, media_type=_media_type(block))
         case _:
@@ -197,7 +197,7 @@ def _usage(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Usage:
     )
 
 
-def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
+def messages_of(sent: OutgoingRequest[BaseMessage], *, marks: bool) -> list[AnyMessage]:
     """Return the messages to send, with the cache marks of the request if `marks`."""
     view: list[Any] = []
     for at, shown in enumerate(sent.view):
@@ -233,7 +233,7 @@ def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
     return message
 
 
-def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
+def _written(shown: ViewMessage[BaseMessage]) -> list[BaseMessage]:
     if shown.source is None:
         return _new(shown.message)
     message = _changed(shown.source, shown.changes) if shown.changes else shown.source
@@ -346,21 +346,25 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def session(self, thread: str) -> Session:
         """Return the Lowwater session of a thread: status, checkpoints, rewind, recall."""
-        return self._sessions.named(thread)
+        return self._sessions.session(thread)
 
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Send the view, and record the answer."""
         session = self._session_for(request)
-        sent = begin(session, units_of(request.messages, format_of(session)), _preamble(request))
+        sent = prepare_call(
+            session, map_messages(request.messages, session_format(session)), _preamble(request)
+        )
         try:
             response = handler(self._changed(request, sent))
         except Exception as error:
-            if not learns(session, error):
+            if not learn_limit(session, error):
                 raise
-            sent = begin(session, units_of(request.messages, format_of(session)), _preamble(request))
+            sent = prepare_call(
+                session, map_messages(request.messages, session_format(session)), _preamble(request)
+            )
             response = handler(self._changed(request, sent))
         for answer in _answers(response):
-            session.record(answered(answer, format_of(session)).response(format_of(session)))
+            session.record(model_answer(answer, session_format(session)).response(session_format(session)))
         return response
 
     async def awrap_model_call(
@@ -368,16 +372,22 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Response:
         """Do the same without blocking the event loop."""
         session = self._session_for(request)
-        sent = await abegin(session, units_of(request.messages, format_of(session)), _preamble(request))
+        sent = await aprepare_call(
+            session, map_messages(request.messages, session_format(session)), _preamble(request)
+        )
         try:
             response = await handler(self._changed(request, sent))
         except Exception as error:
-            if not learns(session, error):
+            if not learn_limit(session, error):
                 raise
-            sent = await abegin(session, units_of(request.messages, format_of(session)), _preamble(request))
+            sent = await aprepare_call(
+                session, map_messages(request.messages, session_format(session)), _preamble(request)
+            )
             response = await handler(self._changed(request, sent))
         for answer in _answers(response):
-            await session.arecord(answered(answer, format_of(session)).response(format_of(session)))
+            await session.arecord(
+                model_answer(answer, session_format(session)).response(session_format(session))
+            )
         return response
 
     def wrap_tool_call(
@@ -405,9 +415,9 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
     def _session_for(self, request: Request) -> Session:
         model: Any = request.model
         asked = getattr(model, "model_name", None) or getattr(model, "model", None) or ""
-        return self._sessions.asking(_name(request.runtime, request.messages), str(asked))
+        return self._sessions.session_for_model(_name(request.runtime, request.messages), str(asked))
 
-    def _changed(self, request: Request, sent: Sending[Any]) -> Request:
+    def _changed(self, request: Request, sent: OutgoingRequest[Any]) -> Request:
         system: Any = request.system_message
         if system is not None and system_of(sent) != str(system.text):
             system = SystemMessage(system_of(sent))
@@ -442,7 +452,7 @@ def _preamble(request: Request) -> Preamble:
     )
 
 
-def _routing(request: Request, sent: Sending[Any]) -> dict[str, str]:
+def _routing(request: Request, sent: OutgoingRequest[Any]) -> dict[str, str]:
     """Return the setting by which OpenAI finds a conversation's cache, for its own models asked by its own client."""
     of_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(request.model).__mro__)
     key = sent.request.cache_key if of_openai else ""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lowwater.core.formats.refusals import refuses_images
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput, LowwaterError
-from lowwater.integrations.framework import Newest
+from lowwater.integrations.framework import LruCache
 from lowwater.integrations.litellm.messages import Json, StreamListener, answer_of, name_of
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -43,8 +43,8 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         super().__init__()
         self._lowwater = lowwater
         self._models = models or {}
-        self._calls: Newest[str, Session] = Newest(_CALLS)
-        self._windows: Newest[tuple[str, str], int] = Newest(_WINDOWS)
+        self._calls: LruCache[str, Session] = LruCache(_CALLS)
+        self._windows: LruCache[tuple[str, str], int] = LruCache(_WINDOWS)
 
     def session(self, name: str, model: str) -> Session:
         """Return the Lowwater session with this name, which goes on with this model."""

@@ -38,18 +38,18 @@ from lowwater.core.messages import (
 )
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
-    Piece,
+    MappedMessage,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    format_of,
-    picture_at,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    map_message,
+    session_format,
     system_of,
-    unit_of,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -67,9 +67,9 @@ _NAMES = ("type", "id", "call_id", "name", "status")
 Context = RunContextWrapper[Any]
 
 
-def units_of(items: Iterable[Item], format: Format) -> list[Unit[Source]]:
+def map_messages(items: Iterable[Item], format: Format) -> list[MappedMessage[Source]]:
     """Return a conversation as units."""
-    units: list[Unit[Source]] = []
+    conversation: list[MappedMessage[Source]] = []
     said: list[Item] = []
     for item in items:
         role = _role(item)
@@ -77,13 +77,13 @@ def units_of(items: Iterable[Item], format: Format) -> list[Unit[Source]]:
             said.append(item)
             continue
         if said:
-            units.append(_said(said, format))
+            conversation.append(_said(said, format))
             said = []
-        units.append(_heard(item, role, format))
-    return [*units, _said(said, format)] if said else units
+        conversation.append(_heard(item, role, format))
+    return [*conversation, _said(said, format)] if said else conversation
 
 
-def answered(response: ModelResponse, format: Format) -> Answered:
+def model_answer(response: ModelResponse, format: Format) -> ModelAnswer:
     """Return an answer with its usage, as the ledger gets it."""
     usage = response.usage
     read = usage.input_tokens_details.cached_tokens or 0
@@ -95,7 +95,7 @@ def answered(response: ModelResponse, format: Format) -> Answered:
         output=usage.output_tokens,
     )
     message = _said(response.to_input_items(), format).message
-    return Answered(message=message, usage=figures if usage.input_tokens else None)
+    return ModelAnswer(message=message, usage=figures if usage.input_tokens else None)
 
 
 def blocks_of(item: Item) -> list[Any]:
@@ -114,35 +114,35 @@ def _role(item: Item) -> str:
     return "tool" if kind.endswith("_output") else "assistant"
 
 
-def _heard(item: Item, role: str, format: Format) -> Unit[Source]:
+def _heard(item: Item, role: str, format: Format) -> MappedMessage[Source]:
     if role == "tool" and item.get("call_id"):
         parts = tuple(_part(block) for block in blocks_of(item)) or (_part(item),)
         result = ToolResult(call_id=item["call_id"], parts=parts)
-        return unit_of((item,), "tool", [Piece(part=result)], format)
-    pieces = [Piece(part=_part(block), at=(at,)) for at, block in enumerate(blocks_of(item))]
-    return unit_of((item,), _ROLES.get(role, "user"), pieces, format)
+        return map_message((item,), "tool", [SourcePart(part=result)], format)
+    pieces = [SourcePart(part=_part(block), at=(at,)) for at, block in enumerate(blocks_of(item))]
+    return map_message((item,), _ROLES.get(role, "user"), pieces, format)
 
 
-def _said(items: Sequence[Item], format: Format) -> Unit[Source]:
+def _said(items: Sequence[Item], format: Format) -> MappedMessage[Source]:
     pieces = [piece for at, item in enumerate(items) for piece in _pieces(item, at * APART)]
-    return unit_of(tuple(items), "assistant", pieces, format)
+    return map_message(tuple(items), "assistant", pieces, format)
 
 
-def _pieces(item: Item, at: int) -> Iterator[Piece]:
+def _pieces(item: Item, at: int) -> Iterator[SourcePart]:
     match item.get("type"):
         case "reasoning":
-            yield Piece(part=Thinking(text=_thought(item)), at=(at,))
+            yield SourcePart(part=Thinking(text=_thought(item)), at=(at,))
         case "function_call":
             call = ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
-            yield Piece(part=call, at=(at,))
+            yield SourcePart(part=call, at=(at,))
         case "message" | None:
             for within, block in enumerate(blocks_of(item)):
-                yield Piece(part=_part(block), at=(at + within,))
+                yield SourcePart(part=_part(block), at=(at + within,))
         case kind if str(kind).endswith("_call") and item.get("call_id"):
             arguments = json.dumps(item, sort_keys=True, default=str)
-            yield Piece(part=ToolCall(id=item["call_id"], name=str(kind), arguments=arguments), at=(at,))
+            yield SourcePart(part=ToolCall(id=item["call_id"], name=str(kind), arguments=arguments), at=(at,))
         case _:
-            yield Piece(part=_part(item), at=(at,))
+            yield SourcePart(part=_part(item), at=(at,))
 
 
 def _thought(item: Mapping[str, Any]) -> str:
@@ -160,15 +160,15 @@ def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever the API knows
         case {"type": "refusal", "refusal": str(text)}:
             return Text(text=text)
         case {"type": "input_image", "image_url": str(url)}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "input_file", "file_data": str(data)}:
-            told = picture_at(data)
+            told = image_from_url(data)
             return Document(source="base64", data=told.data, media_type=told.media_type or "application/pdf")
         case _:
             return Text(text=json.dumps(block, sort_keys=True, default=str))
 
 
-def items_of(sent: Sending[Source]) -> list[Item]:
+def items_of(sent: OutgoingRequest[Source]) -> list[Item]:
     """Return the items to send."""
     items: list[Item] = []
     for at, shown in enumerate(sent.view):
@@ -194,7 +194,7 @@ def _blocks(item: Item) -> list[object]:
     return list(content) if isinstance(content, list) else [content]
 
 
-def _written(shown: Shown[Source]) -> list[Item]:
+def _written(shown: ViewMessage[Source]) -> list[Item]:
     if shown.source is None:
         return _new(shown.message)
     if not shown.is_changed:
@@ -339,7 +339,7 @@ class LowwaterSession:
     def __init__(self, session_id: str, lowwater: Lowwater, *, history: History | None = None) -> None:
         self.session_id = session_id
         self._sessions = FrameworkSessions(lowwater, source="openai-agents")
-        self.session = self._sessions.named(session_id)
+        self.session = self._sessions.session(session_id)
         """The Lowwater session: status, checkpoints, rewind, recall."""
         self._history: History = SQLiteSession(session_id) if history is None else history
         self.session_settings: SessionSettings | None = getattr(self._history, "session_settings", None)
@@ -371,7 +371,7 @@ class LowwaterSession:
         """Return what the model is sent; the `call_model_input_filter` of a run."""
         items = data.model_data.input
         asked = getattr(data.agent.model, "model", data.agent.model)
-        self._under_way = session = self._sessions.asking(
+        self._under_way = session = self._sessions.session_for_model(
             self._name(items, data.agent), asked if isinstance(asked, str) else ""
         )
         preamble = Preamble(
@@ -379,14 +379,14 @@ class LowwaterSession:
             tools=_tools(data.agent),
             max_tokens=data.agent.model_settings.max_tokens,
         )
-        sent = await abegin(session, units_of(items, format_of(session)), preamble)
+        sent = await aprepare_call(session, map_messages(items, session_format(session)), preamble)
         return ModelInputData(input=items_of(sent), instructions=system_of(sent) or None)
 
     async def record(self, response: Any) -> None:  # noqa: ANN401 - the SDK's ModelResponse
         """Record an answer with its usage; the hooks of a run do it."""
         if self._under_way is not None:
-            format = format_of(self._under_way)
-            await self._under_way.arecord(answered(response, format).response(format))
+            format = session_format(self._under_way)
+            await self._under_way.arecord(model_answer(response, format).response(format))
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         """Return the whole history, or its newest items; a run begins with it."""

@@ -44,18 +44,18 @@ from lowwater.core.messages import (
 )
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
-    Piece,
+    MappedMessage,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    format_of,
-    learns,
-    picture_at,
-    unit_of,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    learn_limit,
+    map_message,
+    session_format,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -75,14 +75,14 @@ class Source:
     """Which part of the request; -1 for a response."""
 
 
-def units_of(messages: Sequence[ModelMessage], format: Format) -> list[Unit[Source]]:
+def map_messages(messages: Sequence[ModelMessage], format: Format) -> list[MappedMessage[Source]]:
     """Return a conversation as units; parts that no model sees (deltas of tools and settings) are none."""
-    return [unit for message in messages for unit in _units(message, format)]
+    return [mapped for message in messages for mapped in _map_request(message, format)]
 
 
-def answered(response: ModelResponse, format: Format) -> Answered:
+def model_answer(response: ModelResponse, format: Format) -> ModelAnswer:
     """Return an answer with its usage, as the ledger gets it."""
-    return Answered(
+    return ModelAnswer(
         message=_answer(response, format).message,
         usage=_usage(response.usage) if response.usage.input_tokens else None,
         model=response.model_name or "",
@@ -105,26 +105,28 @@ def items_of(part: Any) -> list[Any]:  # noqa: ANN401 - the parts of a request h
     return list(content) if isinstance(part, UserPromptPart) else [_told(content)]
 
 
-def _units(message: ModelMessage, format: Format) -> Iterator[Unit[Source]]:
+def _map_request(message: ModelMessage, format: Format) -> Iterator[MappedMessage[Source]]:
     if isinstance(message, ModelResponse):
         yield _answer(message, format)
         return
     for at, part in enumerate(message.parts):
         source = Source(message=message, at=at)
         if _is_result(part):
-            yield unit_of(source, "tool", [Piece(part=_result(part))], format)
+            yield map_message(source, "tool", [SourcePart(part=_result(part))], format)
         elif is_seen(part):
             pieces = [
-                Piece(part=_part(item), at=(within,))
+                SourcePart(part=_part(item), at=(within,))
                 for within, item in enumerate(items_of(part))
                 if not isinstance(item, CachePoint)
             ]
-            yield unit_of(source, "system" if isinstance(part, SystemPromptPart) else "user", pieces, format)
+            yield map_message(
+                source, "system" if isinstance(part, SystemPromptPart) else "user", pieces, format
+            )
 
 
-def _answer(response: ModelResponse, format: Format) -> Unit[Source]:
-    pieces = [Piece(part=_said(part), at=(at,)) for at, part in enumerate(response.parts)]
-    return unit_of(Source(message=response), "assistant", pieces, format)
+def _answer(response: ModelResponse, format: Format) -> MappedMessage[Source]:
+    pieces = [SourcePart(part=_said(part), at=(at,)) for at, part in enumerate(response.parts)]
+    return map_message(Source(message=response), "assistant", pieces, format)
 
 
 def _is_result(part: Any) -> bool:  # noqa: ANN401 - likewise
@@ -161,7 +163,7 @@ def _part(item: Any) -> ResultPart:  # noqa: ANN401 - whatever may stand in a pr
         case TextContent():
             return Text(text=item.content)
         case ImageUrl():
-            return picture_at(item.url)
+            return image_from_url(item.url)
         case BinaryContent() if item.is_image:
             return Image(source="base64", data=item.base64, media_type=item.media_type)
         case BinaryContent():
@@ -191,7 +193,9 @@ def riders_of(message: ModelRequest) -> list[ModelRequestPart]:
     return [part for part in message.parts if not is_seen(part)]
 
 
-def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks: bool) -> list[ModelMessage]:
+def messages_of(
+    sent: OutgoingRequest[Source], history: Sequence[ModelMessage], *, marks: bool
+) -> list[ModelMessage]:
     """Return the messages to send; parts of one request that are still together stay in one.
 
     With `marks` a cache point stands behind each message that the request marks, and is not one of the model's.
@@ -220,7 +224,7 @@ def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks
     return view
 
 
-def _points(shown: Shown[Source]) -> list[ModelRequestPart]:
+def _points(shown: ViewMessage[Source]) -> list[ModelRequestPart]:
     """Return a cache point for what stands right before it, if the request marks that."""
     if not shown.mark:
         return []
@@ -238,14 +242,14 @@ def _request(owner: ModelRequest | None, parts: list[ModelRequestPart]) -> list[
     return [replace(owner, parts=[*parts, *riders_of(owner)])]
 
 
-def _carried(sent: Sending[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
+def _carried(sent: OutgoingRequest[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
     """Return what no model sees of requests that are in the view no more: tools and settings that changed there."""
     kept = {id(shown.source.message) for shown in sent.view if shown.source is not None}
     gone = [message for message in history if isinstance(message, ModelRequest) and id(message) not in kept]
     return [part for message in gone for part in riders_of(message)]
 
 
-def _parts(shown: Shown[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
+def _parts(shown: ViewMessage[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
     source = shown.source
     if source is None or not isinstance(source.message, ModelRequest):
         return _new(shown.message, names)
@@ -276,7 +280,7 @@ def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart: 
     )
 
 
-def _response(shown: Shown[Source]) -> ModelResponse:
+def _response(shown: ViewMessage[Source]) -> ModelResponse:
     source = shown.source.message if shown.source is not None else None
     if not isinstance(source, ModelResponse):
         return ModelResponse(parts=[TextPart(shown.message.text)])
@@ -350,15 +354,17 @@ class LowwaterCapability(AbstractCapability[Any]):
 
     def session(self, conversation: str) -> Session:
         """Return the Lowwater session of a conversation: status, checkpoints, rewind, recall."""
-        return self._sessions.named(conversation)
+        return self._sessions.session(conversation)
 
     async def prepare_model_request(
         self, ctx: Context, request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Send the view; the history of the run stays as it is."""
-        session = self._sessions.asking(_name(ctx), request_context.model.model_name)
+        session = self._sessions.session_for_model(_name(ctx), request_context.model.model_name)
         history = request_context.messages
-        sent = await abegin(session, units_of(history, format_of(session)), _preamble(request_context))
+        sent = await aprepare_call(
+            session, map_messages(history, session_format(session)), _preamble(request_context)
+        )
         settings: dict[str, Any] = {**(request_context.model_settings or {})}
         marks = not any("cache" in name for name in settings)
         if marks and sent.system_mark:
@@ -382,14 +388,16 @@ class LowwaterCapability(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Record the answer."""
         session = self._session_of(ctx)
-        await session.arecord(answered(response, format_of(session)).response(format_of(session)))
+        await session.arecord(
+            model_answer(response, session_format(session)).response(session_format(session))
+        )
         return response
 
     async def on_model_request_error(
         self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
         """Try once more if the error taught that the window is smaller than believed."""
-        if request_context.attempt == 1 and learns(self._session_of(ctx), error):
+        if request_context.attempt == 1 and learn_limit(self._session_of(ctx), error):
             raise RetryModelRequest from error
         raise error
 

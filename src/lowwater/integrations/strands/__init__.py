@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lowwater.integrations.framework import missing
+from lowwater.integrations.framework import missing_extra
 
 if TYPE_CHECKING:
     from lowwater.integrations.strands.manager import LowwaterConversationManager
@@ -19,5 +19,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "strands":
             raise
-        raise missing("Strands Agents 1.62 or newer", "strands") from None
+        raise missing_extra("Strands Agents 1.62 or newer", "strands") from None
     return manager.LowwaterConversationManager
