@@ -1,4 +1,4 @@
-"""Whether a provider would take a request, without sending it anywhere."""
+"""Checks whether a provider would accept a request, without sending it anywhere."""
 
 from typing import Any
 
@@ -30,6 +30,6 @@ _RULES: dict[Format, tuple[Rule, ...]] = {
 
 
 def refusal_of(body: dict[str, Any], format: Format) -> Refusal | None:
-    """Return the first rule a request body breaks, or None; any size fits, and signatures are taken as they are."""
+    """Return the first rule that a request body breaks, or None; size and signatures are not checked."""
     incoming = Incoming(headers=_HEADERS, size=0, body=body, context_length=_ENDLESS, count=quarter)
     return first_refusal(_RULES[format], incoming)

@@ -11,7 +11,7 @@ __all__ = ["LowwaterHook"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the hook when it is asked for, or say what to install."""
+    """Import the hook on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -10,11 +10,7 @@ from lowwater.core.formats.streams import stream_for
 from lowwater.core.messages import Format
 
 Json = dict[str, Any]
-
-
 _SAID = ("role", "content", "tool_calls", "refusal", "reasoning_content")
-
-
 _CALLED = ("id", "type", "function")
 _HEADERS = ("x-litellm-session-id", "x-claude-code-session-id", "x-session-id", "session_id")
 _FIELDS = ("litellm_session_id", "prompt_cache_key")

@@ -62,8 +62,6 @@ _THINKING = st.one_of(
 )
 _SAID: st.SearchStrategy[list[AnyPart]] = st.lists(_TEXT | _IMAGE | _DOCUMENT, min_size=1, max_size=3)
 _OUTPUT: st.SearchStrategy[list[ResultPart]] = st.lists(_TEXT | _TEXT | _IMAGE, max_size=2)
-
-
 _ALONE = (
     Slot(speaker="user"),
     Slot(speaker="model"),
