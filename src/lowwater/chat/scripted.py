@@ -50,7 +50,7 @@ class Speak(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ScriptedCall(Struct, frozen=True, kw_only=True):
     """One tool call."""
 
     tool: str
@@ -61,7 +61,7 @@ class Use(Struct, frozen=True, kw_only=True):
     """Call tools, with some text before."""
 
     text: str
-    calls: tuple[Call, ...]
+    calls: tuple[ScriptedCall, ...]
 
 
 Act = Speak | Use
@@ -71,7 +71,7 @@ Task = Generator[Act, Sequence[str], None]
 
 def use(text: str, tool: str, **arguments: object) -> Use:
     """Return the act of calling one tool."""
-    return Use(text=text, calls=(Call(tool=tool, arguments=arguments),))
+    return Use(text=text, calls=(ScriptedCall(tool=tool, arguments=arguments),))
 
 
 def task_for(said: str, sources: Path) -> Task:
@@ -135,8 +135,8 @@ def _look_around(_found: re.Match[str], _sources: Path) -> Task:
     files, _ = yield Use(
         text="I will see what is here.",
         calls=(
-            Call(tool="search", arguments={"limit": 200}),
-            Call(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
+            ScriptedCall(tool="search", arguments={"limit": 200}),
+            ScriptedCall(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
         ),
     )
     readme = next((name for name in files.splitlines() if name.lower().startswith("readme")), "")
@@ -154,11 +154,11 @@ def _work(found: re.Match[str], sources: Path) -> Task:
     for step in range(steps):
         chosen = files[step * 7 % len(files)], files[(step * 7 + 3) % len(files)]
         calls = [
-            Call(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
+            ScriptedCall(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
             for file in chosen
         ]
         calls.append(
-            Call(tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20})
+            ScriptedCall(tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20})
         )
         outputs = yield Use(text=f"Step {step + 1} of {steps}.", calls=tuple(calls))
         characters += sum(map(len, outputs))

@@ -1,4 +1,4 @@
-"""Situations for testing policies: built by hand in one line, or drawn at random."""
+"""Decision contexts for testing policies: built in one line, or drawn at random."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def bargain(
     should_buy_early: bool = False,
     **others: int,
 ) -> PricedPlan:
-    """Return a plan on sale, with money in nano-dollars."""
+    """Return a priced plan, with money in nano-dollars."""
     removes = sum(proposal.removes for proposal in plan)
     fields = {"removes": removes, "kept": 10_000, "rewritten": 20_000} | others
     return PricedPlan(
@@ -85,7 +85,7 @@ def market(
     rests: bool = False,
     held: int = 0,
 ) -> Candidates:
-    """Return a market on which these plans are on sale."""
+    """Return candidates with these plans."""
     return Candidates(
         currency=currency,
         warm=warm,

@@ -11,7 +11,7 @@ __all__ = ["LowwaterConversationManager"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the manager when it is asked for, or say what to install."""
+    """Import the manager on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -232,7 +232,7 @@ class Block(Struct, frozen=True, kw_only=True):
         return str(self.value["type"])
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class MergedTurn(Struct, frozen=True, kw_only=True):
     """Neighbouring messages of one role, which the API reads as one."""
 
     role: str
@@ -295,9 +295,9 @@ def blocks(body: Json) -> Iterator[Block]:
         yield from blocks_of(message, at)
 
 
-def turns(body: Json) -> list[Turn]:
+def turns(body: Json) -> list[MergedTurn]:
     """Return the conversation with neighbouring messages of one role merged; a signed compaction block is no part of it."""
-    merged: list[Turn] = []
+    merged: list[MergedTurn] = []
     for at, message in enumerate(body["messages"]):
         own = blocks_of(message, at)
         if at == 0 and own and own[0].type == "compaction" and own[0].value.get("signature"):
@@ -306,9 +306,9 @@ def turns(body: Json) -> list[Turn]:
                 continue
         if merged and merged[-1].role == message["role"]:
             last = merged.pop()
-            merged.append(Turn(role=last.role, message=last.message, blocks=(*last.blocks, *own)))
+            merged.append(MergedTurn(role=last.role, message=last.message, blocks=(*last.blocks, *own)))
         else:
-            merged.append(Turn(role=message["role"], message=at, blocks=own))
+            merged.append(MergedTurn(role=message["role"], message=at, blocks=own))
     return merged
 
 
@@ -793,7 +793,7 @@ def results_first(incoming: Incoming) -> Iterator[Violation]:
 
 def results_called(incoming: Incoming) -> Iterator[Violation]:
     """Every result has its call in the previous turn."""
-    nothing = Turn(role="", message=-1, blocks=())
+    nothing = MergedTurn(role="", message=-1, blocks=())
     conversation = turns(incoming.body)
     for before, turn in zip([nothing, *conversation], conversation, strict=False):
         called = {block.value["id"] for block in before.of_type("tool_use")}
@@ -820,8 +820,8 @@ def one_result_per_call(incoming: Incoming) -> Iterator[Violation]:
             seen.add(call)
 
 
-def _with_next(conversation: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
-    return pairwise([*conversation, Turn(role="user", message=len(conversation), blocks=())])
+def _with_next(conversation: list[MergedTurn]) -> Iterator[tuple[MergedTurn, MergedTurn]]:
+    return pairwise([*conversation, MergedTurn(role="user", message=len(conversation), blocks=())])
 
 
 def _is_text(block: Json) -> bool:

@@ -1,14 +1,14 @@
 """The prompt caches of the providers, each with its way to match a prefix."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lowwater.testing.provider.prompt import BREAKPOINT, Prompt
+from lowwater.testing.provider.prompt import BREAKPOINT, Count, Piece, Prompt
 
 FOREVER = float("inf")
 LEAST = 1_024
@@ -402,3 +402,29 @@ class Machines:
         """Send each of the next calls to an empty machine of its own; those behind them find the old one as it was."""
         with self._lock:
             self._strays = calls
+
+
+class _InstantCache:
+    """Bills prompts without a server, with one cache per model and a clock that stands still."""
+
+    caching: str
+
+    def __init__(self) -> None:
+        self._machines = Machines(now=lambda: 0.0, caching=self.caching)
+
+    def use(self, model: str, prompt: Sequence[Piece], count: Count) -> Used:
+        """Bill a prompt and remember what it leaves behind."""
+        caching = self._machines.caching(model, otherwise=self.caching)
+        return self._machines.use(Prompt(prompt, count), model, caching)
+
+
+class InstantMarkedCache(_InstantCache):
+    """Anthropic's cache; a model that is not a Claude has no minimum size."""
+
+    caching = "anthropic"
+
+
+class InstantRunningCache(_InstantCache):
+    """OpenAI's cache until GPT-5.5."""
+
+    caching = "openai-5.5"

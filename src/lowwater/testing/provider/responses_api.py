@@ -92,7 +92,7 @@ _ECHOED: Json = {
 }
 
 
-class Memory:
+class ResponseLog:
     """The responses of one provider."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ def is_of_model(item: Json) -> bool:
     return kind in OF_MODEL or (kind == "message" and item.get("role") == "assistant")
 
 
-def resolved(body: Json, memory: Memory) -> list[Json]:
+def resolved(body: Json, memory: ResponseLog) -> list[Json]:
     """Return all items that the model is asked with: remembered ones, then those that were sent."""
     found = list(memory.conversation(body.get("previous_response_id")) or [])
     for item in items_of(body):
@@ -363,7 +363,7 @@ def led_by(item_id: str, reasoning_id: str) -> str:
 class Conversation:
     """The rules that need to know what this provider has said before."""
 
-    def __init__(self, memory: Memory, sealing: Sealing) -> None:
+    def __init__(self, memory: ResponseLog, sealing: Sealing) -> None:
         self._memory = memory
         self._sealing = sealing
         self.rules: tuple[Rule, ...] = (
@@ -552,7 +552,7 @@ def input_fits(prompt: Callable[[Incoming], list[Piece]]) -> Rule:
     return input_fits
 
 
-def rules(memory: Memory, sealing: Sealing) -> tuple[Rule, ...]:
+def rules(memory: ResponseLog, sealing: Sealing) -> tuple[Rule, ...]:
     """Return the rules; each may rely on those before it."""
 
     def prompt(incoming: Incoming) -> list[Piece]:
@@ -670,7 +670,7 @@ class ResponsesDialect:
     def __init__(self, *, ids: Ids, key: bytes, machines: Machines | None = None) -> None:
         self._ids = ids
         self._machines = machines or Machines()
-        self._memory = Memory()
+        self._memory = ResponseLog()
         self._sealing = Sealing(key)
         self._chat = ChatDialect(ids=ids)
         self.rules = rules(self._memory, self._sealing)
