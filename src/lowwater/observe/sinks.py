@@ -195,7 +195,7 @@ def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
     """Log that a provider's reported usage is implausible and ignored, unless `quiet`; the answer is recorded all the same."""
     if not quiet:
         _log.warning(
-            "%s: the usage that the provider reported is not believed and left out: %s. This is line once.",
+            "%s: the usage that the provider reported is not believed and left out: %s. This is said once.",
             session,
             why,
         )
