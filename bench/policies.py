@@ -19,7 +19,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
 from lowwater.lab.references.uses import uses_of
-from lowwater.lab.replay.live import Part, play_full
+from lowwater.lab.replay.live import EngineRun, play_with_engine
 from lowwater.lab.replay.on_course import Outcome
 from lowwater.lab.replay.script import Script, course_for, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
@@ -72,14 +72,14 @@ class Job(Struct, frozen=True, kw_only=True):
 def play(job: Job) -> Outcome:
     """Return what the session comes to; the hidden system prompts of recordings are left out."""
     course = course_for(job.script, (), model=job.model, recorded=job.model)
-    part = Part(
+    part = EngineRun(
         policy=job.policy,
         model=load_registry().find(job.model),
         outputs=tuple(turn.output for turn in course.turns),
         keyless=job.keyless,
         offers_recall=False,
     )
-    return play_full(job.script, uses_of(job.script.messages), part)
+    return play_with_engine(job.script, uses_of(job.script.messages), part)
 
 
 def _recorded() -> Iterator[Script]:

@@ -24,7 +24,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.lab.references.reaching import Outcome, Recall, Scorer, recall_of
+from lowwater.lab.references.reaching import RecallScore, Scorer, UseOutcome, recall_score
 from lowwater.lab.references.uses import uses_of
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
@@ -49,7 +49,7 @@ class StandIn:
         return Written(text=extract(request, TOKENIZER), by="stand-in")
 
 
-def play(recorded: Session, model: str, path: Path) -> Iterator[Outcome]:
+def play(recorded: Session, model: str, path: Path) -> Iterator[UseOutcome]:
     """Yield where every use of a session is, in order."""
     lines = [line for line in recorded.messages if line.kind != "compact_summary"]
     messages = [line.message for line in lines]
@@ -84,13 +84,13 @@ def play(recorded: Session, model: str, path: Path) -> Iterator[Outcome]:
     store.close()
 
 
-def measure(model: str, step: int) -> dict[str, Recall]:
+def measure(model: str, step: int) -> dict[str, RecallScore]:
     """Play every `step`-th long session and return where its uses are, by half."""
-    totals = {"tune": Recall(), "report": Recall()}
+    totals = {"tune": RecallScore(), "report": RecallScore()}
     chosen = [session for session in sessions() if _calls(session) >= LEAST_CALLS][::step]
     with TemporaryDirectory() as folder:
         for done, session in enumerate(chosen, start=1):
-            found = recall_of(play(session, model, Path(folder) / f"{done}.db"))
+            found = recall_score(play(session, model, Path(folder) / f"{done}.db"))
             half = half_of(session.id)
             totals[half] = totals[half].plus(found)
             print(f"\r{done} of {len(chosen)}", end="", file=sys.stderr, flush=True)
@@ -102,7 +102,7 @@ def _calls(session: Session) -> int:
     return sum(line.message.role == "assistant" for line in session.messages)
 
 
-def table(totals: dict[str, Recall]) -> str:
+def table(totals: dict[str, RecallScore]) -> str:
     """Return the shares by half and kind, and how the others are reached or why not, as a Markdown table."""
     lines = [
         "| sessions | uses | number | in view | left the view | one recall away |",
@@ -111,7 +111,7 @@ def table(totals: dict[str, Recall]) -> str:
     for half, total in totals.items():
         lines.append(_row(half, "all", total))
         for kind, places in sorted(total.by_kind.items()):
-            of_kind = Recall(
+            of_kind = RecallScore(
                 in_view=places.get("in_view", 0),
                 one_recall=places.get("one_recall", 0),
                 gone=places.get("gone", 0),
@@ -123,7 +123,7 @@ def table(totals: dict[str, Recall]) -> str:
     return "\n".join(lines)
 
 
-def _row(half: str, what: str, recall: Recall) -> str:
+def _row(half: str, what: str, recall: RecallScore) -> str:
     left = recall.one_recall + recall.gone
     return (
         f"| {half} | {what} | {recall.uses:,} | {recall.share_in_view:.1%} | {left:,} "

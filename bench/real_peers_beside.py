@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from bench.peers.worker import WINDOW
 from bench.real_peers_cases import Case
 from lowwater.core.models.model import Model
-from lowwater.lab.peers import PEERS, play
-from lowwater.lab.replay.on_course import OPTIMUM, OnCourse, Outcome
+from lowwater.lab.peers import PEERS, play_course
+from lowwater.lab.replay.on_course import OPTIMUM, CourseReplay, Outcome
 from lowwater.lab.replay.script import course_for, sheet_of
 from lowwater.lab.schedules import Tally
 
@@ -30,7 +30,7 @@ class Beside:
     def __init__(self, case: Case, model: Model) -> None:
         self._course = course_for(case.script, case.uses, model=model.name, recorded=case.model or model.name)
         self._sheet = sheet_of(model)
-        on_course = OnCourse(
+        on_course = CourseReplay(
             self._course, self._sheet, arm="neutral", lost=(False,) * len(self._course.turns)
         )
         declared = on_course.outcomes((OPTIMUM, "never", "rent-or-buy"))
@@ -52,7 +52,7 @@ class Beside:
             return None
         sheet = replace(self._sheet, window=WINDOW)
         cold = Tally(self._course, sheet).cold
-        played = play(self._course, sheet, PEERS[name], cold=cold, believed=cold)
+        played = play_course(self._course, sheet, PEERS[name], cold=cold, believed=cold)
         if not played.fits:
             return None
         return Modelled(

@@ -18,7 +18,7 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.messages import Message
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_message, count_preamble, rules_for
-from lowwater.lab.references.uses import Use
+from lowwater.lab.references.uses import LaterUse
 from lowwater.lab.replay.script import Script, sheet_of
 from lowwater.session.factories import counter_for, framing_for
 
@@ -139,7 +139,7 @@ def bill(
     *,
     fixed: int,
     asks: Asks = "fresh",
-    uses: Mapping[int, Sequence[Use]],
+    uses: Mapping[int, Sequence[LaterUse]],
     sizes: Sizes,
 ) -> Bill:
     """Return what requests come to; `uses` has for each of them what its answer names of earlier results."""

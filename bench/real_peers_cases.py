@@ -13,7 +13,7 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.messages import Message
 from lowwater.core.tokens.counting import count_message
 from lowwater.errors import BadInput
-from lowwater.lab.references.uses import Use, uses_of
+from lowwater.lab.references.uses import LaterUse, uses_of
 from lowwater.lab.replay.script import Script, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.testing.legality import refusal_of
@@ -34,7 +34,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """The model that was recorded, if one was."""
     facts: tuple[str, ...] = ()
     """What was planted in it."""
-    uses: tuple[Use, ...] = ()
+    uses: tuple[LaterUse, ...] = ()
 
     @property
     def system(self) -> str:

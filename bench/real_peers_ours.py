@@ -14,7 +14,7 @@ from bench.real_peers_sent import Asked, Sent, text_of
 from lowwater.core.formats.codec import as_completion, decode_messages, raw_messages
 from lowwater.core.models.model import Model
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.lab.replay.script import Exchange
+from lowwater.lab.replay.script import ScriptedCall
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
@@ -75,7 +75,7 @@ class _Ours:
         self._library.close()
         return Played(sents=tuple(self._sents), versions={"lowwater": version("lowwater")})
 
-    def _sent(self, exchange: Exchange) -> Sent:
+    def _sent(self, exchange: ScriptedCall) -> Sent:
         """Return the request that the engine makes, with what it asked for it."""
         answered, first = len(self._summarizer.answers), not self._sents
         tools = self._case.script.tools

@@ -10,7 +10,7 @@ from bench.real_peers_billing import Bill
 from bench.real_peers_cases import Case, is_taken
 from bench.real_peers_play import Played
 from bench.real_peers_sent import lost, prefix_breaks, text_of
-from lowwater.lab.references.uses import Use
+from lowwater.lab.references.uses import LaterUse
 
 NANO = 1_000_000_000
 Kind = Literal["real", "course"]
@@ -98,10 +98,10 @@ def row_of(name: str, case: Case, played: Played, *, money: Sequence[Money], mod
     )
 
 
-def uses_by_turn(case: Case) -> dict[int, list[Use]]:
+def uses_by_turn(case: Case) -> dict[int, list[LaterUse]]:
     """Return for each request what its answer names of results that came with earlier ones."""
     turn_of = case.script.turn_of()
-    found: dict[int, list[Use]] = {}
+    found: dict[int, list[LaterUse]] = {}
     for use in case.uses:
         at = turn_of[use.number - 1]
         if turn_of[use.origin.number - 1] < at:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.core.messages import Message, texts_of
-from lowwater.lab.references.uses import Use, find
+from lowwater.lab.references.uses import LaterUse, find
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     """Seconds that it took to make."""
 
 
-def lost(sent: Sent, uses: Sequence[Use]) -> list[Use]:
+def lost(sent: Sent, uses: Sequence[LaterUse]) -> list[LaterUse]:
     """Return the uses of an answer that stand nowhere in the request."""
     if not uses:
         return []

@@ -21,7 +21,7 @@ from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.core.messages import Message
 from lowwater.core.references import NAME
 from lowwater.core.tools import classify
-from lowwater.lab.references.uses import Origin, Use, find, said_in, uses_of
+from lowwater.lab.references.uses import LaterUse, Origin, find, said_in, uses_of
 from lowwater.protocols import Tokenizer
 
 LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
@@ -141,14 +141,14 @@ class Late(Struct, frozen=True, kw_only=True):
     source: str
     half: str
     messages: list[Message]
-    by_result: dict[tuple[int, str], list[Use]]
+    by_result: dict[tuple[int, str], list[LaterUse]]
 
 
 def late_uses() -> Iterator[Late]:
     """Yield every session."""
     for session in sessions():
         messages = [each.message for each in session.messages if each.kind != "compact_summary"]
-        by_result: dict[tuple[int, str], list[Use]] = defaultdict(list)
+        by_result: dict[tuple[int, str], list[LaterUse]] = defaultdict(list)
         for use in uses_of(messages):
             if use.later > LATER and len(use.origin.text) > LONG:
                 by_result[use.origin.number, use.origin.call.id].append(use)
@@ -189,7 +189,7 @@ def measure(ways: dict[str, Shown] = WAYS) -> dict[str, Measured]:
 def _look(
     measured: Measured,
     late: Late,
-    uses: list[Use],
+    uses: list[LaterUse],
     *,
     shown: Shown,
     known: frozenset[str],

@@ -1,4 +1,4 @@
-"""The Claude Agent SDK through Lowwater's gateway: `lowwater serve` beside it, and pip install claude-agent-sdk."""
+"""The Claude Agent SDK through Lowwater's gateway: run `lowwater serve`, and pip install claude-agent-sdk."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ options = ClaudeAgentOptions(allowed_tools=["Read", "Grep"], env={"ANTHROPIC_BAS
 
 
 async def main() -> None:
-    """Ask once; the gateway sees every call that the agent makes meanwhile."""
+    """Ask once; every call that the agent makes goes through the gateway."""
     async for message in query(prompt="What does this project do?", options=options):
         if isinstance(message, ResultMessage):
             print(message.result)

@@ -1,4 +1,4 @@
-"""A LangChain agent whose model sees a view that fits: pip install 'lowwater[langchain]' langchain-openai."""
+"""A LangChain agent that stays inside the context window: pip install 'lowwater[langchain]' langchain-openai."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Lowwater in front of every model of a LiteLLM proxy: `litellm --config litellm_config.yaml` finds this file beside it."""
+"""Lowwater for every model of a LiteLLM proxy: `litellm --config litellm_config.yaml` finds this file next to its configuration."""
 
 from lowwater.integrations.litellm import LowwaterHook
 

@@ -1,4 +1,4 @@
-"""A run of the OpenAI Agents SDK whose model sees a view that fits: pip install 'lowwater[openai-agents]'."""
+"""An OpenAI Agents SDK run that stays inside the context window: pip install 'lowwater[openai-agents]'."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A pydantic-ai agent whose model sees a view that fits: pip install 'lowwater[pydantic-ai]' 'pydantic-ai-slim[openai]'."""
+"""A pydantic-ai agent that stays inside the context window: pip install 'lowwater[pydantic-ai]' 'pydantic-ai-slim[openai]'."""
 
 import os
 

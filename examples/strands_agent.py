@@ -1,4 +1,4 @@
-"""A Strands agent whose model sees a view that fits: pip install 'lowwater[strands]' 'strands-agents[openai]'."""
+"""A Strands agent that stays inside the context window: pip install 'lowwater[strands]' 'strands-agents[openai]'."""
 
 import os
 

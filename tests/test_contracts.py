@@ -1,8 +1,10 @@
 """The import contracts hold, and a violation of each is found."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,26 @@ def test_a_module_without_a_layer_is_found(copy: Path) -> None:
     run = lint_imports(copy)
     assert run.returncode == 1
     assert "utils" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("contract", "heading"), [("layers", "layers"), ("core-layers", "layers of core")], ids=["all", "core"]
+)
+def test_architecture_shows_the_layers_of_the_contract(contract: str, heading: str) -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (found,) = [each for each in settings["tool"]["importlinter"]["contracts"] if each["id"] == contract]
+    package = ROOT / "src" / Path(*found["containers"][0].split("."))
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    block = re.search(rf"<!-- {heading} -->\n```text\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    shown = [re.split(r"\s{2,}", line)[0] for line in block[1].splitlines()]
+    assert shown == [_existing(layer, package) for layer in found["layers"]]
+
+
+def _existing(layer: str, package: Path) -> str:
+    """Return a layer without the optional packages that do not exist."""
+    between = " : " if ":" in layer else " | "
+    names = [name.strip("()") for name in re.split(r"\s*[:|]\s*", layer)]
+    return between.join(
+        name for name in names if (package / name).is_dir() or (package / f"{name}.py").is_file()
+    )

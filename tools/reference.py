@@ -10,7 +10,7 @@ import typer
 
 import lowwater
 from lowwater.cli.app import app
-from lowwater.cli.wording import written
+from lowwater.cli.wording import setting_text
 from lowwater.settings.resolve import catalogue
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
@@ -59,7 +59,7 @@ def settings_page() -> str:
     ]
     for setting in catalogue():
         meaning = setting.description.replace("|", "\\|")
-        default = written(setting.default).replace("|", "\\|")
+        default = setting_text(setting.default).replace("|", "\\|")
         lines.append(
             f"| `{setting.name}` | `{default}` | `{setting.variable}` | `{setting.flag}` | {meaning} |"
         )

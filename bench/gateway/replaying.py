@@ -23,7 +23,7 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
 from lowwater.gateway.server import served
 from lowwater.lab.references.uses import uses_of
-from lowwater.lab.replay.live import Part, play_full
+from lowwater.lab.replay.live import EngineRun, play_with_engine
 from lowwater.lab.replay.script import Script, course_for, model_named, script_of
 from lowwater.logs.importing import recordings
 from lowwater.protocols import Store
@@ -114,8 +114,8 @@ def _play(
 def _compared(
     script: Script, playing: Playing, store: Store, model: Model, outputs: tuple[int, ...]
 ) -> Compared:
-    part = Part(policy="rent-or-buy", model=model, outputs=outputs, keyless=True, offers_recall=False)
-    outcome = play_full(script, uses_of(script.messages), part)
+    part = EngineRun(policy="rent-or-buy", model=model, outputs=outputs, keyless=True, offers_recall=False)
+    outcome = play_with_engine(script, uses_of(script.messages), part)
     wanted = [message.digest for message in script.messages]
     kept = [
         (

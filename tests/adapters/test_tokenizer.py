@@ -22,7 +22,7 @@ O200K = SplintrTokenizer()
     [
         ("The worker wrote 412 rows and stopped.", 9),
         ("def area(width, height):\n    return width * height\n", 12),
-        ('{"path": "src/lowwater/src/app.py", "lines": [1, 2, 3], "ok": true}', 25),
+        ('{"path": "src/app.py", "lines": [1, 2, 3], "ok": true}', 25),
         ("你好，世界。今天天气很好。", 9),
         ("こんにちは世界", 2),
         ("안녕하세요 세계", 3),

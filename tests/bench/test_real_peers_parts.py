@@ -35,11 +35,11 @@ def test_what_is_named_again_was_planted_long_before():
 
 
 def test_the_stand_in_says_the_same_for_the_same_prompt_and_always_as_much():
-    prompt = "read src/lowwater/src/app/main.py and src/lowwater/src/app/main.py, not other_file.py; " * 3
+    prompt = "read src/app/main.py and src/app/main.py, not other_file.py; " * 3
     first = summary_of(prompt)
     assert first == summary_of(prompt)
     assert len(first) == len(summary_of("")) == len(summary_of(prompt * 900)) == SIZE
-    assert first.index("src/lowwater/src/app/main.py") < first.index("other_file.py")
+    assert first.index("src/app/main.py") < first.index("other_file.py")
 
 
 def test_the_stand_in_remembers_what_it_was_asked_once():

@@ -157,3 +157,23 @@ def test_a_defect_shows_its_traceback_when_asked(
     monkeypatch.setenv("LOWWATER_DEBUG", "1")
     run(raising(KeyError("x")))
     assert "Traceback (most recent call last)" in capfd.readouterr().err
+
+
+def _loaded_by(arguments: list[str]) -> set[str]:
+    code = (
+        "import sys\n"
+        f"sys.argv = ['lowwater', *{arguments!r}]\n"
+        "from lowwater.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_a_command_loads_itself_and_no_other_and_the_version_loads_none() -> None:
+    loaded = _loaded_by(["config", "--help"])
+    assert "lowwater.cli.config" in loaded
+    assert not {"lowwater.cli.audit", "lowwater.cli.chat", "lowwater.cli.gateway"} & loaded
+    assert not {"typer", "lowwater.cli.app"} & _loaded_by(["--version"])

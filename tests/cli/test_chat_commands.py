@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from lowwater.chat.chat import Chat
-from lowwater.cli.chat import COMMANDS, Leave, completed, read_command, run_command
+from lowwater.cli.chat import COMMANDS, Leave, read_command, run_command, suggestions
 from lowwater.errors import BadInput
 from tests.chat.chatting import Watched, chat_with
 
@@ -179,8 +179,8 @@ def test_a_path_or_a_slash_in_a_sentence_is_no_command(text: str) -> None:
 
 def test_commands_and_what_follows_them_can_be_completed(long_chat: Chat) -> None:
     shown(long_chat, "/compress")
-    assert [each.text for each in completed(long_chat, "/co")] == ["/context", "/compress"]
-    assert [each.text for each in completed(long_chat, "/model claude-haiku-4")] == ["claude-haiku-4-5"]
-    assert [each.text for each in completed(long_chat, "/rewind bef")] == ["before-compaction-1"]
-    assert [each.text for each in completed(long_chat, "/resume f")] == ["first"]
-    assert completed(long_chat, "hello /co") == []
+    assert [each.text for each in suggestions(long_chat, "/co")] == ["/context", "/compress"]
+    assert [each.text for each in suggestions(long_chat, "/model claude-haiku-4")] == ["claude-haiku-4-5"]
+    assert [each.text for each in suggestions(long_chat, "/rewind bef")] == ["before-compaction-1"]
+    assert [each.text for each in suggestions(long_chat, "/resume f")] == ["first"]
+    assert suggestions(long_chat, "hello /co") == []

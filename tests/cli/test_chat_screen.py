@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.chat.tools import Outcome
-from lowwater.cli.chat import Screen, Wrapping, load_bar, load_line
+from lowwater.cli.chat import Screen, WordWrapper, status_line, usage_bar
 from lowwater.core.messages import ToolCall
 from lowwater.core.turns.state import Totals
 from lowwater.session.library import Lowwater
@@ -34,36 +34,36 @@ def status() -> Status:
     ],
 )
 def test_the_bar_has_a_mark_at_each_level_that_is_ahead(share: float, bar: str) -> None:
-    assert load_bar(share, LEVELS, "green").plain == bar
+    assert usage_bar(share, LEVELS, "green").plain == bar
 
 
 def test_a_level_that_is_switched_off_has_no_mark() -> None:
-    assert load_bar(0.0, WarningLevels(info=None), "green").plain == "░░░░░░░░░░░░┊┊░┊"
+    assert usage_bar(0.0, WarningLevels(info=None), "green").plain == "░░░░░░░░░░░░┊┊░┊"
 
 
 def test_the_line_has_load_level_bill_model_and_cache(status: Status) -> None:
     full = replace(status, prompt=140_000, level="notice", totals=Totals(cost=1_234_500_000, compactions=2))
-    line = load_line(full, LEVELS, is_scripted=False, width=200).plain
+    line = status_line(full, LEVELS, is_scripted=False, width=200).plain
     assert line == (
         "████████████░┊░┊ 76% of 184K notice · $1.23 · claude-haiku-4-5 · cache on, 5m · 0 compactions · talk"
     )
-    assert "as if" in load_line(full, LEVELS, is_scripted=True, width=200).plain
+    assert "as if" in status_line(full, LEVELS, is_scripted=True, width=200).plain
 
 
 def test_a_bill_that_is_not_known_is_not_zero(status: Status) -> None:
-    line = load_line(replace(status, totals=Totals(cost=None)), LEVELS, is_scripted=False, width=100).plain
+    line = status_line(replace(status, totals=Totals(cost=None)), LEVELS, is_scripted=False, width=100).plain
     assert "· unknown ·" in line
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 80, 100])
 def test_the_line_is_no_longer_than_the_terminal(status: Status, width: int) -> None:
-    assert load_line(status, LEVELS, is_scripted=True, width=width).cell_len <= width
+    assert status_line(status, LEVELS, is_scripted=True, width=width).cell_len <= width
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1_000])
 def test_lines_are_broken_between_words_however_the_pieces_were_cut(cut: int) -> None:
     text = "one two three four five\n  indented six seven eight\n\nlast averyverylongwordindeed end"
-    wrapping = Wrapping(12)
+    wrapping = WordWrapper(12)
     pieces = [wrapping.feed(text[at : at + cut]) for at in range(0, len(text), cut)]
     shown = "".join(pieces) + wrapping.end()
     assert shown == (

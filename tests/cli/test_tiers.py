@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.models import current, line_of
+from lowwater.cli.models import current_models, tier_of
 from lowwater.core.models.model import CacheRules, Model, Prices, Steps
 
 PRICES = Prices(input=1_000, cache_read=100, cache_write=1_000, output=5_000)
@@ -27,7 +27,7 @@ def model(name: str, *, provider: str = "maker", times: int = 1) -> Model:
 
 
 def names(*models: Model) -> list[str]:
-    return [each.name for each in current(models)]
+    return [each.name for each in current_models(models)]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def names(*models: Model) -> list[str]:
 def test_a_line_is_the_name_without_its_version(
     name: str, words: tuple[str, ...], version: tuple[int, ...]
 ) -> None:
-    line = line_of(model(name))
+    line = tier_of(model(name))
     assert (line.words, line.version) == (words, version)
 
 
@@ -90,7 +90,7 @@ def test_an_unknown_price_supersedes_nothing() -> None:
 
 
 def test_the_registry_gives_a_model_of_each_tier() -> None:
-    chosen = {each.name for each in current(load_registry().models)}
+    chosen = {each.name for each in current_models(load_registry().models)}
     for prefix in (
         "claude-opus",
         "claude-sonnet",

@@ -1,4 +1,4 @@
-"""What is sent is legal: every call answered right behind it, every result called for (specification C4)."""
+"""What is sent is legal: every call directly followed by its result, every result called for (specification C4)."""
 
 import json
 
@@ -176,8 +176,8 @@ def test_c4_stubs_leave_in_the_format_of_the_conversation_even_if_the_call_has_n
     [
         ([], "empty"),
         (Script().system("Be brief.").messages(), "only instructions"),
-        (Script().user("go").asks(("bash", {})).messages(), "'call_1', which is not answered"),
-        (Script().user("go").answers("call_9").messages(), "'call_9', which no message"),
+        (Script().user("go").asks(("bash", {})).messages(), "'call_1', whose result does not"),
+        (Script().user("go").answers("call_9").messages(), "'call_9', which the message before"),
         (
             [
                 *Script().user("go").messages(),

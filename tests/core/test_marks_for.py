@@ -3,7 +3,8 @@
 import pytest
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.cache.marks import Lifetime, Marks, marks_for
+from lowwater.core.cache.lifetimes import Lifetime
+from lowwater.core.cache.marks import Marks, marks_for
 
 REGISTRY = load_registry()
 

@@ -12,7 +12,7 @@ def found(text: str, kind: str) -> list[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("src/lowwater/src/app/main.py", id="relative path"),
+        pytest.param("src/app/main.py", id="relative path"),
         pytest.param("/usr/lib/x.so", id="absolute path"),
         pytest.param("~/.config/tool", id="home"),
         pytest.param("./run.sh", id="here"),
@@ -66,8 +66,8 @@ def test_what_is_no_name_is_not_found(text):
 
 
 def test_the_line_number_behind_a_path_is_a_number_of_its_own():
-    assert [(name.kind, name.text) for name in names("src/lowwater/src/a.py:120: error")] == [
-        ("path", "src/lowwater/src/a.py"),
+    assert [(name.kind, name.text) for name in names("src/a.py:120: error")] == [
+        ("path", "src/a.py"),
         ("number", "120"),
     ]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.references import ERRORS, ERRORS_AND_FRAMES, Signs, signed_lines
+from lowwater.core.references import ERRORS, ERRORS_AND_FRAMES, LinePattern, signed_lines
 
 SIGNS = [
     "ValueError: no",
@@ -42,19 +42,19 @@ NO_SIGNS = [
 BOTH = pytest.mark.parametrize("signs", [ERRORS, ERRORS_AND_FRAMES], ids=["header", "frames"])
 
 
-def lines(text: str, signs: Signs = ERRORS) -> list[str]:
+def lines(text: str, signs: LinePattern = ERRORS) -> list[str]:
     return [text[line.start : line.end] for line in signed_lines(text, signs)]
 
 
 @BOTH
 @pytest.mark.parametrize("line", SIGNS)
-def test_a_line_with_a_sign_is_found_whole(line: str, signs: Signs) -> None:
+def test_a_line_with_a_sign_is_found_whole(line: str, signs: LinePattern) -> None:
     assert lines(f"before\n  {line}\nafter", signs) == [f"  {line}"]
 
 
 @BOTH
 @pytest.mark.parametrize("line", NO_SIGNS)
-def test_a_line_that_only_looks_like_one_is_not(line: str, signs: Signs) -> None:
+def test_a_line_that_only_looks_like_one_is_not(line: str, signs: LinePattern) -> None:
     assert lines(line, signs) == []
 
 
@@ -74,6 +74,6 @@ PIECES = st.sampled_from([*SIGNS, *NO_SIGNS, HEADER, FRAME, "fine", ""])
 
 @BOTH
 @given(pieces=st.lists(PIECES))
-def test_no_sign_is_overlooked_by_looking_for_words(pieces: list[str], signs: Signs) -> None:
+def test_no_sign_is_overlooked_by_looking_for_words(pieces: list[str], signs: LinePattern) -> None:
     text = "\n".join(pieces)
     assert lines(text, signs) == [line for line in text.split("\n") if signs.pattern.search(line)]

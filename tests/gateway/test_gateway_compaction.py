@@ -165,7 +165,7 @@ We looked at the file that had the defect and at its neighbours.
 </analysis>
 <summary>
 1. The user asked to find the defect in the reading of files and to mend it.
-2. The defect is in src/lowwater/src/file_1.py, where a line is read twice after a retry.
+2. The defect is in src/file_1.py, where a line is read twice after a retry.
 3. The next step is to write a test that fails without the change we made.
 4. Nothing else was asked for, and the user forbade any change to the lexer.
 </summary>"""

@@ -17,7 +17,7 @@ from lowwater.testing.provider import Say, Seen
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
 
 WORK = "The reader of files reads a line twice after a retry, and its lexer is to be left alone. " * 40
-SUMMARY = "<summary>\nThe defect is in src/lowwater/src/reader.py, where a line is read twice.\n</summary>"
+SUMMARY = "<summary>\nThe defect is in src/reader.py, where a line is read twice.\n</summary>"
 CLAUDE = "Your task is to create a detailed summary of the conversation so far."
 CODEX = "You are performing a CONTEXT CHECKPOINT COMPACTION."
 MODELS = {"/v1/messages": MODEL, "/v1/responses": "gpt-5.2"}

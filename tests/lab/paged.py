@@ -14,8 +14,7 @@ from lowwater.lab.audit.findings import (
     Saving,
     Spending,
 )
-from lowwater.lab.audit.report import Report as Audit
-from lowwater.lab.audit.report import report_of
+from lowwater.lab.audit.report import AuditReport, report_of
 from lowwater.lab.pages.document import day as day_of
 from lowwater.lab.pages.replay import Timeline, Timelines
 from lowwater.lab.replay.on_course import (
@@ -28,8 +27,7 @@ from lowwater.lab.replay.on_course import (
     Series,
     SessionResult,
 )
-from lowwater.lab.replay.report import Gathering
-from lowwater.lab.replay.report import Report as Replay
+from lowwater.lab.replay.report import ReplayReport, ReportBuilder
 
 DOLLAR = 1_000_000_000
 START = 1_767_600_000.0
@@ -107,7 +105,7 @@ def audited(number: int, *, name: str = "", day: int = 0) -> AuditedSession:
     )
 
 
-def audit_of(count: int = 30, *, names: dict[int, str] | None = None) -> Audit:
+def audit_of(count: int = 30, *, names: dict[int, str] | None = None) -> AuditReport:
     """Return the report of so many sessions, one a day."""
     sessions = tuple(
         audited(number, name=(names or {}).get(number, ""), day=number) for number in range(1, count + 1)
@@ -176,9 +174,9 @@ def session_result(number: int, *, calls: int = 120, name: str = "", fits: bool 
     )
 
 
-def replay_of(*results: SessionResult) -> tuple[Replay, tuple[Timeline, ...]]:
+def replay_of(*results: SessionResult) -> tuple[ReplayReport, tuple[Timeline, ...]]:
     """Return the report of results, and the timelines that its page would draw."""
-    gathering, timelines = Gathering(), Timelines()
+    gathering, timelines = ReportBuilder(), Timelines()
     for result in results:
         gathering.add(result)
         timelines.add(result)

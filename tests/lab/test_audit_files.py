@@ -9,7 +9,7 @@ import pytest
 import lowwater
 from lowwater.lab.audit import files as kept
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
-from lowwater.lab.audit.report import by_day, by_model, dearest, line_of, report_of
+from lowwater.lab.audit.report import by_day, by_model, dearest, report_line, report_of
 from lowwater.logs.importing import Progress, Skipped
 from lowwater.logs.recording import BrokenLine
 from tests.lab.audit_talk import NOON, Talk, growing, utc_day
@@ -100,16 +100,16 @@ def test_what_is_kept_holds_for_this_code_only(tmp_path, monkeypatch, part):
     copy = tmp_path / "lowwater"
     shutil.copytree(Path(lowwater.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(lowwater, "__file__", str(copy / "__init__.py"))
-    before = kept.reader.__wrapped__()
+    before = kept.reader_version.__wrapped__()
     with (copy / part).open("a") as file:
         file.write("\n")
-    assert kept.reader.__wrapped__() != before
+    assert kept.reader_version.__wrapped__() != before
 
 
 def test_code_that_cannot_be_found_keeps_nothing_rather_than_anything(tmp_path, monkeypatch):
     monkeypatch.setattr(lowwater, "__file__", str(tmp_path / "away" / "__init__.py"))
     with pytest.raises(RuntimeError, match="no source of lowwater"):
-        kept.reader.__wrapped__()
+        kept.reader_version.__wrapped__()
 
 
 def test_without_a_place_to_keep_everything_is_read(shelf):
@@ -192,7 +192,7 @@ def test_progress_is_told_in_bytes_up_to_the_end(shelf):
 def test_sums_by_session_model_and_day_are_the_same(shelf):
     report = report_of(shelf.audit())
     cost = report.total.figures.cost
-    assert cost == sum(line_of(session).figures.cost or 0 for session in report.sessions)
+    assert cost == sum(report_line(session).figures.cost or 0 for session in report.sessions)
     assert cost == sum(line.figures.cost or 0 for line in by_model(report.sessions))
     assert cost == sum(line.figures.cost or 0 for line in by_day(report.sessions))
     assert [line.name for line in by_day(report.sessions)] == ["2026-02-09", "2026-02-10"]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from lowwater.cli.app import app
 from lowwater.lab.audit.files import audit_files
-from lowwater.lab.audit.report import Report, line_of, report_of
+from lowwater.lab.audit.report import AuditReport, report_line, report_of
 from tests.lab.audit_talk import utc_day
 from tests.logs.codex_lines import call, count, line, output, said
 
@@ -60,12 +60,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def audited(*paths: Path) -> Report:
+def audited(*paths: Path) -> AuditReport:
     return report_of(list(audit_files(paths, day_of=utc_day)))
 
 
-def calls_of(report: Report) -> dict[str, int]:
-    return {session.id: line_of(session).figures.calls for session in report.sessions}
+def calls_of(report: AuditReport) -> dict[str, int]:
+    return {session.id: report_line(session).figures.calls for session in report.sessions}
 
 
 def test_each_call_is_billed_once_and_with_the_session_that_made_it(folder):
@@ -102,6 +102,6 @@ def test_the_report_says_how_many_calls_were_left_out(folder):
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="no recorded sessions on this machine")
 def test_a_recorded_fork_costs_what_it_did_itself():
     report = audited(TRANSCRIPTS / "git-sync-019d7e2f.jsonl")
-    cost = {session.id[:8]: (line_of(session).figures.cost or 0) / 1e9 for session in report.sessions}
+    cost = {session.id[:8]: (report_line(session).figures.cost or 0) / 1e9 for session in report.sessions}
     assert cost["019d7e2f"] == pytest.approx(0.40, abs=0.005)
     assert cost["019d7d08"] == pytest.approx(3.28, abs=0.005)

@@ -6,7 +6,7 @@ import pytest
 
 from lowwater.core.api_calls import Usage
 from lowwater.lab.audit.calls import calls_of
-from lowwater.lab.audit.session import TAIL, audit_session
+from lowwater.lab.audit.session import SAVINGS_TAIL, audit_session
 from lowwater.lab.audit.sizes import natives_of, sizes_of
 from lowwater.logs.recording import BrokenLine
 from tests.lab.audit_talk import GPT, NOON, OPUS, PRICING, Talk, growing, utc_day
@@ -204,7 +204,7 @@ def test_a_compaction_without_a_price_has_no_money():
 
 def test_the_course_has_the_recorded_sizes():
     talk = growing(Talk(), 10, start=30_000, step=2_000)
-    sizes = sizes_of(talk.recording(), talk.calls(), tail=TAIL)
+    sizes = sizes_of(talk.recording(), talk.calls(), tail=SAVINGS_TAIL)
     turns = sizes.course.turns
     assert sizes.course.fixed + sum(turn.whole for turn in turns) == 48_000
     assert all(turn.results > 0.9 * turn.whole for turn in turns[1:])
@@ -213,7 +213,7 @@ def test_the_course_has_the_recorded_sizes():
 
 def test_a_compaction_leaves_the_course_as_long_as_it_would_have_been():
     talk = growing(Talk(), 10).compacts().tool("line of text\n" * 300, prompt=20_000, read=0)
-    turns = sizes_of(talk.recording(), talk.calls(), tail=TAIL).course.turns
+    turns = sizes_of(talk.recording(), talk.calls(), tail=SAVINGS_TAIL).course.turns
     assert turns[-1].whole == pytest.approx(2_000, rel=0.05)
 
 

@@ -11,9 +11,9 @@ def words(messages, *, shown=None):
 
 SESSION = [
     asked("please repair the invoice totals"),
-    said("reading billing first", call("1", '{"path": "src/lowwater/src/billing.py"}')),
+    said("reading billing first", call("1", '{"path": "src/billing.py"}')),
     answered("1", "def round_half_even(amount): ..."),
-    said("the totals use round_half_even from src/lowwater/src/billing.py wrongly"),
+    said("the totals use round_half_even from src/billing.py wrongly"),
 ]
 
 
@@ -23,7 +23,7 @@ def test_the_words_before_the_reference_come_first_the_nearest_first_of_all():
 
 def test_the_answer_before_and_then_the_user_fill_up():
     assert words(SESSION)[2:] == [
-        "src/lowwater/src/billing.py",
+        "src/billing.py",
         "first",
         "billing",
         "reading",
@@ -50,5 +50,5 @@ def test_no_more_words_than_declared():
 
 
 def test_other_arguments_of_the_call_are_at_hand_too():
-    edit = call("2", '{"path": "src/lowwater/src/billing.py", "old": "round_half_even"}')
-    assert words([*SESSION[:3], said("", edit)])[0] == "src/lowwater/src/billing.py"
+    edit = call("2", '{"path": "src/billing.py", "old": "round_half_even"}')
+    assert words([*SESSION[:3], said("", edit)])[0] == "src/billing.py"

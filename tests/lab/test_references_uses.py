@@ -31,12 +31,12 @@ def test_a_use_is_what_one_result_alone_had_said_and_counts_once():
 
 
 def test_each_kind_of_reference_is_told_from_the_others():
-    result = 'wrote src/lowwater/src/app.py with parse_all, 48213 lines, "could not bind" and\nValueError: bad port in config\n'
-    said_of_it = (
-        f'It wrote src/lowwater/src/app.py, parse_all, 48213 and "could not bind"\n{result.splitlines()[1]}'
+    result = (
+        'wrote src/app.py with parse_all, 48213 lines, "could not bind" and\nValueError: bad port in config\n'
     )
+    said_of_it = f'It wrote src/app.py, parse_all, 48213 and "could not bind"\n{result.splitlines()[1]}'
     assert set(kinds_of(said_of_it, from_result=result)) == {
-        ("path", "src/lowwater/src/app.py"),
+        ("path", "src/app.py"),
         ("identifier", "parse_all"),
         ("identifier", "ValueError"),
         ("number", "48213"),

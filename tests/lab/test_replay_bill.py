@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.errors import BadInput
-from lowwater.lab.replay.session import FOUR, bill_of
+from lowwater.lab.replay.session import BILLED_POLICIES, bill_of
 from tests.generated import generate_session
 
 SESSION = generate_session("coding", seed=7, turns=90).as_recording()
@@ -12,7 +12,7 @@ SESSION = generate_session("coding", seed=7, turns=90).as_recording()
 
 def test_the_bill_has_four_policies_and_the_optimum_last():
     bill = bill_of(SESSION, model="claude-opus-4-5")
-    assert {line.policy for line in bill} == {*FOUR, "optimum"}
+    assert {line.policy for line in bill} == {*BILLED_POLICIES, "optimum"}
     assert [line.total for line in bill] == sorted((line.total for line in bill), reverse=True)
     assert (bill[-1].policy, bill[-1].over_optimum) == ("optimum", 1.0)
 

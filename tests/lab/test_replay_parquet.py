@@ -15,8 +15,8 @@ from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.lab.replay.on_course import SessionResult
 from lowwater.lab.replay.parquet import TABLES, ParquetFolder
-from lowwater.lab.replay.report import Gathering, told
-from lowwater.lab.replay.run import LocalEngine, replay
+from lowwater.lab.replay.report import ReportBuilder, report_json
+from lowwater.lab.replay.run import LocalEngine, replay_recordings
 from lowwater.lab.replay.session import Options
 from tests.generated import generate_session
 from tests.lab.replayed import recording
@@ -28,7 +28,7 @@ SKIPPED = SessionResult(id="x", agent="a", path="p", key="0", skipped="its answe
 @pytest.fixture(scope="module")
 def results():
     corpus = (recording(seed, turns=turns) for seed, turns in ((1, 20), (2, 120), (3, 160)))
-    return [*replay(corpus, OPTIONS, engine=LocalEngine(1)), SKIPPED]
+    return [*replay_recordings(corpus, OPTIONS, engine=LocalEngine(1)), SKIPPED]
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +52,10 @@ def write(results, place):
 
 def told_of(results):
     """Return the JSON of a run, read again."""
-    gathering = Gathering()
+    gathering = ReportBuilder()
     for result in results:
         gathering.add(result)
-    return msgspec.json.decode(msgspec.json.encode(told(gathering.report(OPTIONS.policies))))
+    return msgspec.json.decode(msgspec.json.encode(report_json(gathering.report(OPTIONS.policies))))
 
 
 TOTALS = """

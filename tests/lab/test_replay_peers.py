@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.lab.course import Course, Sheet, Turn
-from lowwater.lab.peers import PEERS, Played, play
+from lowwater.lab.peers import PEERS, PlayedCourse, play_course
 
 SHEET = Sheet(
     name="r10",
@@ -25,10 +25,10 @@ def course(turns: int, *, results: int = RESULTS) -> Course:
     return Course(name="even", fixed=FIXED, tail=20_000, turns=(each,) * turns, uses=())
 
 
-def played(peer: str, turns: int = 120, **changes: int) -> Played:
+def played(peer: str, turns: int = 120, **changes: int) -> PlayedCourse:
     """Play a peer on turns of 3,000 tokens, warm but for the first."""
     cold = [True] + [False] * (turns - 1)
-    return play(course(turns), replace(SHEET, **changes), PEERS[peer], cold=cold, believed=cold)
+    return play_course(course(turns), replace(SHEET, **changes), PEERS[peer], cold=cold, believed=cold)
 
 
 @pytest.mark.parametrize("peer", PEERS)
@@ -155,11 +155,11 @@ def test_the_agents_sdks_requests_cost_what_was_measured_and_its_compactions_com
     assert len(found.events) == pytest.approx(20, abs=3)
 
 
-def against_never(peer: str, read: float) -> tuple[Played, Played]:
+def against_never(peer: str, read: float) -> tuple[PlayedCourse, PlayedCourse]:
     session = measured_session()
     assert sum(turn.whole for turn in session.turns) == pytest.approx(204_000, rel=0.01)
     sheet = replace(SHEET, read=round(read * SHEET.input), window=400_000)
     cold = [True] + [False] * (len(session.turns) - 1)
     policies = (lambda _view: None, PEERS[peer])
-    never, found = (play(session, sheet, policy, cold=cold, believed=cold) for policy in policies)
+    never, found = (play_course(session, sheet, policy, cold=cold, believed=cold) for policy in policies)
     return never, found

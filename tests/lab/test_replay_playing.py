@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from lowwater.lab.course import Act, Course, Prune, Sheet, Summarise, Turn, Use
 from lowwater.lab.optimum import optimum
-from lowwater.lab.peers import DECLARED, Change, View, carrying_out, play
+from lowwater.lab.peers import DECLARED, Change, View, follow_schedule, play_course
 from lowwater.lab.schedules import Tally, run
 from tests.generated.courses import generate
 
@@ -40,8 +40,8 @@ def test_declared_actions_cost_what_the_tally_says(policy, window):
         course, sheet = drawn(seed), replace(SHEET, window=window)
         tally = Tally(course, sheet)
         done = run(tally, DECLARED[policy](tally))
-        played = play(
-            course, sheet, carrying_out(done.acts, course=course), cold=tally.cold, believed=tally.cold
+        played = play_course(
+            course, sheet, follow_schedule(done.acts, course=course), cold=tally.cold, believed=tally.cold
         )
         assert played.fits
         assert played.total == done.cost
@@ -51,7 +51,7 @@ def test_the_optimums_acts_cost_what_the_optimum_says():
     course = drawn(4)
     found = optimum(course, SHEET, with_acts=True)
     cold = Tally(course, SHEET).cold
-    played = play(course, SHEET, carrying_out(found.acts, course=course), cold=cold, believed=cold)
+    played = play_course(course, SHEET, follow_schedule(found.acts, course=course), cold=cold, believed=cold)
     assert found.acts
     assert played.total == found.cost
 
@@ -68,7 +68,7 @@ WARM = [True, False, False, False]
 
 def test_a_prune_moves_the_prefix_and_its_uses_are_charged_but_for_those_in_the_digest():
     acts = [Act(turn=2, action=Prune(upto=2))]
-    played = play(SMALL, SHEET, carrying_out(acts, course=SMALL), cold=WARM, believed=WARM)
+    played = play_course(SMALL, SHEET, follow_schedule(acts, course=SMALL), cold=WARM, believed=WARM)
     third, last = played.calls[2], played.calls[3]
     assert (third.prompt, third.read, third.elided, third.summarised) == (2_400, 1_000, 1_600, 0)
     assert (last.prompt, last.read) == (3_400, 2_400)
@@ -79,7 +79,7 @@ def test_a_prune_moves_the_prefix_and_its_uses_are_charged_but_for_those_in_the_
 def test_a_summary_rides_the_request_before_it():
     acts = [Act(turn=2, action=Summarise(upto=2))]
     sheet = replace(SHEET, summary=50, other_input=10 * SHEET.input)
-    played = play(SMALL, sheet, carrying_out(acts, course=SMALL), cold=WARM, believed=WARM)
+    played = play_course(SMALL, sheet, follow_schedule(acts, course=SMALL), cold=WARM, believed=WARM)
     call, event = played.calls[2], played.events[0]
     assert call.asked == sheet.read * 3_000 + sheet.input * sheet.instruction + sheet.output * 50
     assert (call.prompt, call.summarised, call.elided) == (2_050, 1_950, 0)
@@ -96,9 +96,9 @@ def test_a_call_that_finds_nothing_by_surprise_pays_for_its_summary_in_full():
     acts = [Act(turn=2, action=Summarise(upto=2))]
     sheet = replace(SHEET, other_input=10 * SHEET.input)
     lost = [True, False, True, False]
-    peer = carrying_out(acts, course=SMALL)
-    kind = play(SMALL, sheet, peer, cold=WARM, believed=WARM).calls[2]
-    unkind = play(SMALL, sheet, peer, cold=lost, believed=WARM).calls[2]
+    peer = follow_schedule(acts, course=SMALL)
+    kind = play_course(SMALL, sheet, peer, cold=WARM, believed=WARM).calls[2]
+    unkind = play_course(SMALL, sheet, peer, cold=lost, believed=WARM).calls[2]
     assert unkind.read == 0
     assert unkind.asked - kind.asked == (sheet.input - sheet.read) * 3_000
 
@@ -108,7 +108,7 @@ def test_above_the_wall_a_peer_that_does_nothing_is_made_to_summarise():
         return None
 
     sheet = replace(SHEET, window=23_500, summary=100)
-    played = play(SMALL, sheet, idle, cold=WARM, believed=WARM)
+    played = play_course(SMALL, sheet, idle, cold=WARM, believed=WARM)
     assert played.fits
     assert [event.forced for event in played.events] == [True]
     assert max(call.prompt for call in played.calls) <= sheet.wall
@@ -116,4 +116,4 @@ def test_above_the_wall_a_peer_that_does_nothing_is_made_to_summarise():
 
 def test_what_cannot_fit_says_so():
     sheet = replace(SHEET, window=21_500)
-    assert not play(SMALL, sheet, lambda _view: None, cold=WARM, believed=WARM).fits
+    assert not play_course(SMALL, sheet, lambda _view: None, cold=WARM, believed=WARM).fits

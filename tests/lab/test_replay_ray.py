@@ -17,8 +17,15 @@ import ray
 
 from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadInput, BadSetting, MalformedMessage
-from lowwater.lab.replay.report import Gathering, told
-from lowwater.lab.replay.run import AHEAD, LocalEngine, RayEngine, made_here, replay, work_alike
+from lowwater.lab.replay.report import ReportBuilder, report_json
+from lowwater.lab.replay.run import (
+    AHEAD,
+    LocalEngine,
+    RayEngine,
+    local_environment,
+    replay_recordings,
+    work_in_same_environment,
+)
 from lowwater.lab.replay.script import NEUTRAL
 from lowwater.lab.replay.session import Options, Task, replay_session
 from tests.generated import generate_session
@@ -63,13 +70,15 @@ def tasks(count: int):
 
 def as_bytes(engine) -> bytes:
     """Return everything that is told of a run, and every series of it."""
-    gathering, every = Gathering(), []
+    gathering, every = ReportBuilder(), []
     corpus = (recording(seed, turns=8 + 4 * seed) for seed in (1, 2, 3, 4))
-    for result in replay(corpus, OPTIONS, engine=engine):
+    for result in replay_recordings(corpus, OPTIONS, engine=engine):
         gathering.add(result)
         every.append(result)
     every.sort(key=lambda each: each.place)
-    return msgspec.json.encode(told(gathering.report(OPTIONS.policies))) + msgspec.msgpack.encode(every)
+    return msgspec.json.encode(report_json(gathering.report(OPTIONS.policies))) + msgspec.msgpack.encode(
+        every
+    )
 
 
 @pytest.mark.full
@@ -158,13 +167,15 @@ def test_an_address_that_is_none_is_refused():
 
 
 def test_a_machine_with_other_versions_makes_no_results():
-    task, here = next(tasks(1)), made_here()
-    assert work_alike(replay_session, task, here) == replay_session(task)
+    task, here = next(tasks(1)), local_environment()
+    assert work_in_same_environment(replay_session, task, here) == replay_session(task)
     other = msgspec.structs.replace(here, packages={**here.packages, "numpy": "1.0"})
     with pytest.raises(BadSetting, match=r"would make other results: it has numpy \S+ instead of 1\.0$"):
-        work_alike(replay_session, task, other)
+        work_in_same_environment(replay_session, task, other)
     with pytest.raises(BadSetting, match="it has another Lowwater"):
-        work_alike(replay_session, task, msgspec.structs.replace(here, results=here.results - 1))
+        work_in_same_environment(
+            replay_session, task, msgspec.structs.replace(here, results=here.results - 1)
+        )
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):

@@ -5,8 +5,8 @@ import pytest
 
 from lowwater.errors import BadSetting, UnreadableFile
 from lowwater.lab.replay.on_course import SessionResult
-from lowwater.lab.replay.report import Gathering, told
-from lowwater.lab.replay.run import LocalEngine, RunFolder, replay
+from lowwater.lab.replay.report import ReportBuilder, report_json
+from lowwater.lab.replay.run import LocalEngine, RunFolder, replay_recordings
 from lowwater.lab.replay.script import ARMS, NEUTRAL
 from lowwater.lab.replay.session import Options, Task
 from tests.lab.replayed import recording
@@ -23,22 +23,24 @@ def corpus(count: int = 4):
 
 def as_bytes(results) -> bytes:
     """Return everything that is told of results, and every series of them."""
-    gathering, every = Gathering(), sorted(results, key=lambda each: each.place)
+    gathering, every = ReportBuilder(), sorted(results, key=lambda each: each.place)
     for each in every:
         gathering.add(each)
-    return msgspec.json.encode(told(gathering.report(OPTIONS.policies))) + msgspec.msgpack.encode(every)
+    return msgspec.json.encode(report_json(gathering.report(OPTIONS.policies))) + msgspec.msgpack.encode(
+        every
+    )
 
 
 def test_the_results_are_the_same_to_the_byte_with_any_number_of_workers():
-    alone = as_bytes(replay(corpus(), OPTIONS, engine=LocalEngine(1)))
-    assert as_bytes(replay(corpus(), OPTIONS, engine=LocalEngine(2))) == alone
+    alone = as_bytes(replay_recordings(corpus(), OPTIONS, engine=LocalEngine(1)))
+    assert as_bytes(replay_recordings(corpus(), OPTIONS, engine=LocalEngine(2))) == alone
 
 
 def test_the_report_does_not_depend_on_the_order_of_the_results():
-    results = list(replay(corpus(), QUICK, engine=LocalEngine(1)))
+    results = list(replay_recordings(corpus(), QUICK, engine=LocalEngine(1)))
     reports = []
     for each in (results, results[::-1]):
-        gathering = Gathering()
+        gathering = ReportBuilder()
         for result in each:
             gathering.add(result)
         reports.append(gathering.report(QUICK.policies))
@@ -56,7 +58,7 @@ def test_tasks_are_read_only_as_they_are_needed():
             taken.append(each.id)
             yield each
 
-    results = replay(watched(), QUICK, engine=LocalEngine(1))
+    results = replay_recordings(watched(), QUICK, engine=LocalEngine(1))
     next(results)
     assert len(taken) == 1
 
@@ -75,29 +77,33 @@ class Counting:
 
 def test_a_run_is_resumed_where_it_was_left(tmp_path):
     first = Counting()
-    interrupted = replay(corpus(), QUICK, engine=first, folder=RunFolder(tmp_path / "run"))
+    interrupted = replay_recordings(corpus(), QUICK, engine=first, folder=RunFolder(tmp_path / "run"))
     done = [next(interrupted), next(interrupted)]
     second = Counting()
-    results = list(replay(corpus(), QUICK, engine=second, folder=RunFolder(tmp_path / "run")))
+    results = list(replay_recordings(corpus(), QUICK, engine=second, folder=RunFolder(tmp_path / "run")))
     assert len(second.tasks) == 2
     assert {each.key for each in results} >= {each.key for each in done}
-    assert as_bytes(results) == as_bytes(replay(corpus(), QUICK, engine=LocalEngine(1)))
+    assert as_bytes(results) == as_bytes(replay_recordings(corpus(), QUICK, engine=LocalEngine(1)))
 
 
 def test_other_options_are_another_run_in_the_same_folder(tmp_path):
     folder = RunFolder(tmp_path)
-    list(replay(corpus(2), QUICK, engine=LocalEngine(1), folder=folder))
+    list(replay_recordings(corpus(2), QUICK, engine=LocalEngine(1), folder=folder))
     again = Counting()
-    list(replay(corpus(2), msgspec.structs.replace(QUICK, model="deepseek"), engine=again, folder=folder))
+    list(
+        replay_recordings(
+            corpus(2), msgspec.structs.replace(QUICK, model="deepseek"), engine=again, folder=folder
+        )
+    )
     assert len(again.tasks) == 2
 
 
 def test_a_result_that_cannot_be_read_is_made_again(tmp_path):
     folder = RunFolder(tmp_path)
-    list(replay(corpus(1), QUICK, engine=LocalEngine(1), folder=folder))
+    list(replay_recordings(corpus(1), QUICK, engine=LocalEngine(1), folder=folder))
     next(tmp_path.glob("*.result")).write_bytes(b"cut short")
     again = Counting()
-    assert len(list(replay(corpus(1), QUICK, engine=again, folder=folder))) == 1
+    assert len(list(replay_recordings(corpus(1), QUICK, engine=again, folder=folder))) == 1
     assert len(again.tasks) == 1
 
 
@@ -120,8 +126,8 @@ def test_the_key_of_a_task_does_not_depend_on_who_looked_at_its_messages():
 
 
 def test_a_skipped_session_is_told_and_counts_nowhere():
-    gathering = Gathering()
+    gathering = ReportBuilder()
     gathering.add(SessionResult(id="x", agent="a", path="p", skipped="no times"))
-    said = told(gathering.report(QUICK.policies))
+    said = report_json(gathering.report(QUICK.policies))
     assert said["policies"] == {}
     assert said["sessions"][0]["skipped"] == "no times"

@@ -15,11 +15,11 @@ from lowwater.lab.replay.script import (
     PESSIMISTIC,
     SHEETS,
     Arm,
+    cheaper_model,
     model_named,
-    other_beside,
     sheet_of,
 )
-from lowwater.lab.replay.session import FULL, NAMES, Options, Task, replay_session
+from lowwater.lab.replay.session import ENGINE_POLICIES, POLICY_NAMES, Options, Task, replay_session
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
 from tests.lab.replayed import recording
 
@@ -198,7 +198,7 @@ def test_an_unknown_policy_is_refused_with_the_nearest():
 
 
 def test_every_policy_can_be_played_somehow():
-    assert set(NAMES) == {*DECLARED, *PEERS, *FULL, "optimum"}
+    assert set(POLICY_NAMES) == {*DECLARED, *PEERS, *ENGINE_POLICIES, "optimum"}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_every_policy_can_be_played_somehow():
 )
 def test_another_model_of_the_provider_may_write_summaries_if_it_is_cheaper(name, other):
     registry = load_registry()
-    found = other_beside(registry.find(name), registry)
+    found = cheaper_model(registry.find(name), registry)
     assert (found.name if found else None) == other
 
 

@@ -135,7 +135,7 @@ def test_a_line_that_is_too_long_is_broken(tmp_path, monkeypatch):
 
 
 def test_a_file_with_too_many_broken_lines_is_not_read_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_BROKEN", 5)
+    monkeypatch.setattr(reading, "MAX_BROKEN", 5)
     path = session("s", answers=2).write(tmp_path / "s.jsonl")
     *first, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*first, b"x\n" * 20, last]))

@@ -80,11 +80,11 @@ def test_a_question_that_was_answered_is_not_listed_as_pending(opened, tool_loop
     done = [
         {
             "role": "user",
-            "content": "Please add a retry to src/lowwater/src/net/client.py around the upload call.",
+            "content": "Please add a retry to src/net/client.py around the upload call.",
         },
         {
             "role": "assistant",
-            "content": "Done: src/lowwater/src/net/client.py now retries the upload three times; tests pass.",
+            "content": "Done: src/net/client.py now retries the upload three times; tests pass.",
         },
     ]
     rest = tool_loop(60, lines=60)[2:]

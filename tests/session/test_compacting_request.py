@@ -10,10 +10,10 @@ from lowwater.core.entries import Appended, PreambleChanged
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.turns.cache import answered, calling
+from lowwater.core.turns.cache import begin_call, finish_call
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.session.factories import calibration_for
-from lowwater.session.request import compacting
+from lowwater.session.request import build_compaction_request
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
@@ -55,31 +55,35 @@ def state_of() -> State:
 
 def sent(state: State, setup: Setup) -> State:
     said = Response(message=Message(role="assistant", parts=(Text(text="ok"),)))
-    return answered(calling(state, setup, 100.0), said)
+    return finish_call(begin_call(state, setup, 100.0), said)
 
 
 def test_over_a_warm_cache_it_is_marked_at_its_end_and_over_a_cold_one_not_at_all() -> None:
     setup, state = setup_with(), state_of()
-    warm = compacting(sent(state, setup), state.ledger, 9, setup, 120.0)
-    cold = compacting(sent(state, setup), state.ledger, 9, setup, 9_000.0)
+    warm = build_compaction_request(sent(state, setup), state.ledger, 9, setup, 120.0)
+    cold = build_compaction_request(sent(state, setup), state.ledger, 9, setup, 9_000.0)
     marked = json.loads(warm.body)["messages"]
     assert len(marked) == 9
     assert "cache_control" in json.dumps(marked[-1])
     assert b"cache_control" not in cold.body
-    assert compacting(state, state.ledger, 9, setup, 0.0).body == cold.body, "nothing was ever sent"
+    assert build_compaction_request(state, state.ledger, 9, setup, 0.0).body == cold.body, (
+        "nothing was ever sent"
+    )
 
 
 def test_it_has_the_parameters_of_the_conversation() -> None:
     setup, state = setup_with(), state_of()
-    body = json.loads(compacting(state, state.ledger, 9, setup, 0.0).body)
+    body = json.loads(build_compaction_request(state, state.ledger, 9, setup, 0.0).body)
     assert (body["thinking"], body["tool_choice"]) == ({"type": "adaptive"}, {"type": "auto"})
     assert (body["model"], body["system"], body["tools"]) == (MODEL, "Be brief.", json.loads(TOOLS))
-    dropping = json.loads(compacting(state, state.ledger, 9, setup_with(bound_thinking="drop"), 0.0).body)
+    dropping = json.loads(
+        build_compaction_request(state, state.ledger, 9, setup_with(bound_thinking="drop"), 0.0).body
+    )
     assert dropping["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     free = replace(state, binds_thinking=False)
     assert (
         "block_binding"
-        not in json.loads(compacting(free, free.ledger, 9, setup_with(bound_thinking="drop"), 0.0).body)[
-            "thinking"
-        ]
+        not in json.loads(
+            build_compaction_request(free, free.ledger, 9, setup_with(bound_thinking="drop"), 0.0).body
+        )["thinking"]
     )

@@ -20,10 +20,10 @@ from lowwater.core.mechanisms.editing import EditContext, edit, offer
 from lowwater.core.mechanisms.registry import (
     Mechanism,
     ProposalRequest,
-    applied,
-    offers_of,
-    places_of,
+    apply_checked,
+    places_in,
     propose,
+    propose_plugin_edits,
     survey,
 )
 from lowwater.core.mechanisms.zones import Zones
@@ -87,9 +87,9 @@ def test_whatever_the_view_it_gets_smaller_stays_whole_and_can_be_had_back(forma
         proposal = next((each for each in propose(question).proposals if each.mechanism == "arguments"), None)
         if proposal is None:
             return
-        after = applied(mechanism, before, proposal, question.making)
+        after = apply_checked(mechanism, before, proposal, question.context)
         _holds(before, after, proposal, survey(question).zones)
-        assert list(mechanism.apply(before, proposal, question.making)) == after, (
+        assert list(mechanism.apply(before, proposal, question.context)) == after, (
             "nothing had to be held back"
         )
         grown = ledger.append(Compacted(at=0.0, mechanisms=("arguments",), stands=view_items(after)))
@@ -215,19 +215,19 @@ def test_what_it_offers_lies_in_the_middle_and_is_offered_by_no_other() -> None:
     edits = [each for each in propose(question).proposals if each.targets]
     assert [each.mechanism for each in edits] == ["half", "greedy"]
     assert {target.item for each in edits for target in each.targets} <= middle
-    assert not places_of(edits[:1]) & places_of(edits[1:])
+    assert not places_in(edits[:1]) & places_in(edits[1:])
     with_ours = [each for each in propose(question_with(half)).proposals if each.targets]
     (alone,) = [each for each in propose(question_with()).proposals if each.targets]
     assert [each.mechanism for each in with_ours] == ["half", "elide"]
-    assert not places_of(with_ours[:1]) & places_of(with_ours[1:])
+    assert not places_in(with_ours[:1]) & places_in(with_ours[1:])
     assert 0 < with_ours[1].removes < alone.removes
 
 
 def test_a_proposal_that_loses_targets_removes_that_much_less() -> None:
     question = question_with(GREEDY)
     zones = survey(question).zones
-    whole = claim_results(question.items, zones, question.making)
-    (kept,) = offers_of((GREEDY,), question.items, zones, question.making)
+    whole = claim_results(question.items, zones, question.context)
+    (kept,) = propose_plugin_edits((GREEDY,), question.items, zones, question.context)
     assert whole is not None
     assert 0 < kept.removes < whole.removes
     assert kept.first_changed >= zones.head
@@ -273,7 +273,7 @@ def _grows(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[
 )
 def test_what_breaks_the_rules_is_not_done(apply: Any) -> None:
     question = question_with(GREEDY)
-    (proposal,) = offers_of((GREEDY,), question.items, survey(question).zones, making())
+    (proposal,) = propose_plugin_edits((GREEDY,), question.items, survey(question).zones, making())
     items = list(question.items)
-    assert applied(replace(GREEDY, apply=apply), items, proposal, making()) == items
-    assert applied(GREEDY, items, proposal, making()) != items
+    assert apply_checked(replace(GREEDY, apply=apply), items, proposal, making()) == items
+    assert apply_checked(GREEDY, items, proposal, making()) != items

@@ -93,7 +93,7 @@ def test_two_processes_by_turns_decide_as_one_alone_would(path: Path) -> None:
         both[turn % 2].refresh()
         play(alone, took, clocks[0])
         play(both[turn % 2], took, clocks[1])
-        decisions = [each._kept.state.decision for each in (alone, both[turn % 2])]
+        decisions = [each._shared.state.decision for each in (alone, both[turn % 2])]
         decided = [each.because.code for each in decisions if each is not None]
         assert decided[0] == decided[1], turn
         rests += decided[0] == "rent-rests"
@@ -404,8 +404,8 @@ def test_everything_but_what_is_of_one_turn_is_carried() -> None:
     clock = ScriptedClock(1_000.0)
     session = Lowwater(model="gpt-6.1-sol", settings=SETTINGS, clock=clock).session()
     play(session, MESSAGES, clock)
-    state: State = session._kept.state
-    fresh = Lowwater(model="gpt-6.1-sol").session()._kept.state
+    state: State = session._shared.state
+    fresh = Lowwater(model="gpt-6.1-sol").session()._shared.state
     again = unpack(pack(state), fresh).state
     for field in State.__struct_fields__:
         if field not in LOCAL:
@@ -416,7 +416,7 @@ def test_a_state_that_is_no_state_is_left_aside_and_reported(path: Path) -> None
     clock = ScriptedClock(1_000.0)
     session = library(path, clock=clock).session("s")
     play(session, MESSAGES, clock)
-    state = session._kept.state
+    state = session._shared.state
     found = unpack(b"\x93no such thing", state)
     assert found.state == state
     assert found.unread == ("all of it (Expected `object`, got `array`)",)

@@ -157,11 +157,9 @@ def test_c3_the_template_has_the_sections_of_the_spec_in_their_order() -> None:
 
 def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summaries) -> None:
     script = Script().system("Be brief.").user("Hello.").says("Hello yourself.")
-    script.user("Make src/lowwater/src/auth/login.py accept passkeys. Do not change the schema.")
-    script.calls("read_file", {"path": "src/lowwater/src/auth/login.py"}, "def login(): ...\n" * 60)
-    script.calls(
-        "edit", {"path": "src/lowwater/src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited"
-    )
+    script.user("Make src/auth/login.py accept passkeys. Do not change the schema.")
+    script.calls("read_file", {"path": "src/auth/login.py"}, "def login(): ...\n" * 60)
+    script.calls("edit", {"path": "src/auth/login.py", "old_string": "a", "new_string": "b"}, "edited")
     script.calls(
         "terminal", {"command": "pytest tests/auth"}, "FAILED tests/auth/test_login.py::test_passkey"
     )
@@ -173,7 +171,7 @@ def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summari
     assert [heading for heading in order if heading in headings] == headings
     assert {"Goal", "Constraints & Preferences", "Progress", "Relevant Files"} <= set(headings)
     assert "Do not change the schema." in summary.message.text
-    assert "src/lowwater/src/auth/login.py" in summary.message.text
+    assert "src/auth/login.py" in summary.message.text
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("result", 3_000), ("argument", 400), ("text", 3_000)])

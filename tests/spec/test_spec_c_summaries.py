@@ -73,19 +73,13 @@ def test_c_done_items_move_and_obsolete_ones_go(updated) -> None:
 
 def test_c_files_and_constraints_accumulate(updated) -> None:
     edit = {"old_string": "a", "new_string": "b"}
-    first = opening("Never touch src/lowwater/src/legacy.py.").calls(
-        "edit", {"path": "src/lowwater/src/one.py", **edit}, "edited"
-    )
-    then = (
-        Script()
-        .user("Always run the linter.")
-        .calls("edit", {"path": "src/lowwater/src/two.py", **edit}, "edited")
-    )
+    first = opening("Never touch src/legacy.py.").calls("edit", {"path": "src/one.py", **edit}, "edited")
+    then = Script().user("Always run the linter.").calls("edit", {"path": "src/two.py", **edit}, "edited")
     _, two = (parsed(summary) for summary in updated(first, then.says("Edited.").user("Go on.")))
     files, bounds = "\n".join(two.of(Section.FILES)), "\n".join(two.of(Section.CONSTRAINTS))
-    assert "src/lowwater/src/one.py" in files
-    assert "src/lowwater/src/two.py" in files
-    assert "Never touch src/lowwater/src/legacy.py." in bounds
+    assert "src/one.py" in files
+    assert "src/two.py" in files
+    assert "Never touch src/legacy.py." in bounds
     assert "Always run the linter." in bounds
 
 

@@ -29,9 +29,7 @@ WEAK = "Some files were looked at, some commands were run, and a few things were
 def talk(loop: Callable[..., Script]) -> Script:
     """A conversation whose middle has something of everything that is critical."""
     script = Script().system("Be brief.").user("Hello.").says("Hello yourself.")
-    script.user(
-        "Migrate src/lowwater/src/orders/store.py to the new schema, but never drop the column legacy_ref."
-    )
+    script.user("Migrate src/orders/store.py to the new schema, but never drop the column legacy_ref.")
     script.calls(
         "terminal", {"command": "python -m migrate --plan plan_4711"}, f"starting\n{LONG_ERROR}\nexit 1"
     )
@@ -41,9 +39,7 @@ def talk(loop: Callable[..., Script]) -> Script:
         "Traceback (most recent call last):\n  File \"x.py\"\nKeyError: 'tenant_id'\n"
         + "\n".join(f"13:{row:02} served 58{row:03} bytes to client-{row}" for row in range(40)),
     )
-    script.says(
-        "The culprit is `resolve_tenant` in src/lowwater/src/tenants/resolver.py; the batch size must be 4096."
-    )
+    script.says("The culprit is `resolve_tenant` in src/tenants/resolver.py; the batch size must be 4096.")
     return loop(45, lines=30, script=script).says("So far so good.").user("Go on.")
 
 
@@ -107,14 +103,14 @@ def test_j_errors_are_compared_by_their_first_100_characters(summarised) -> None
 
 
 def test_j_what_the_user_asked_and_forbade_is_critical(wanted) -> None:
-    assert any("Migrate src/lowwater/src/orders/store.py" in ask for ask in wanted["ask"])
+    assert any("Migrate src/orders/store.py" in ask for ask in wanted["ask"])
     assert any("never drop the column legacy_ref" in bound for bound in wanted["forbidden"])
 
 
 def test_j_paths_ids_and_values_that_the_assistant_named_are_critical(wanted) -> None:
     named = wanted["path"] | wanted["identifier"] | wanted["value"]
     assert {
-        "src/lowwater/src/tenants/resolver.py",
+        "src/tenants/resolver.py",
         "resolve_tenant",
         "4096",
         "plan_4711",
@@ -172,9 +168,7 @@ def test_j_the_first_five_missing_reach_whoever_listens(opened, talk, sink, capl
     (rejected,) = heard.rejected
     assert (rejected.by, rejected.code) == ("extractive", "references_missing")
     assert len(rejected.first_missing) == 5 < rejected.missing
-    assert "src/lowwater/src/tenants/resolver.py" in rejected.first_missing or "legacy_ref" in str(
-        rejected.first_missing
-    )
+    assert "src/tenants/resolver.py" in rejected.first_missing or "legacy_ref" in str(rejected.first_missing)
     for text in rejected.first_missing:
         assert text in session.explain()
     (line,) = [record.getMessage() for record in caplog.records]
@@ -236,10 +230,7 @@ def test_j_what_the_user_forbade_is_put_back_word_for_word(summarised) -> None:
     event, text, _ = summarised(without)
     assert event.summarizer == "somebody"
     assert event.score > 0.85
-    assert (
-        "Migrate src/lowwater/src/orders/store.py to the new schema, but never drop the column legacy_ref."
-        in text
-    )
+    assert "Migrate src/orders/store.py to the new schema, but never drop the column legacy_ref." in text
 
 
 # Competition, score, the setting

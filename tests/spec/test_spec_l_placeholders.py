@@ -52,7 +52,7 @@ def test_l_a_placeholder_names_tool_argument_size_preview_and_how_to_get_it_back
 def test_l_the_preview_is_the_first_line_where_there_is_no_error(elided) -> None:
     listing = "\n".join(f"src/module_{number}.py" for number in range(400))
     (text,) = elided(("terminal", {"command": "ls src"}, listing), policy="runway")
-    assert "· src/lowwater/src/module_0.py ·" in text
+    assert "· src/module_0.py ·" in text
 
 
 def test_l_a_line_that_a_logger_marks_as_error_is_an_error(elided) -> None:
@@ -87,7 +87,7 @@ def test_l_deduplicated_results_name_the_message_they_repeat(elided) -> None:
 KINDS: dict[str, tuple[str, dict[str, str], str, str]] = {
     "code": (
         "terminal",
-        {"command": "cat src/lowwater/src/pay.py"},
+        {"command": "cat src/pay.py"},
         "\n".join(
             f'def settle_invoice_{n}(amount: int) -> int:\n    """Settle it."""\n    return amount + {n}\n'
             for n in range(60)

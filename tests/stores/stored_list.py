@@ -33,7 +33,7 @@ from lowwater.core.stored_form import FORM
 from lowwater.core.summary.request import VerdictCode
 from lowwater.core.turns import arrival, state_storage, summaries
 from lowwater.core.turns.effects import FailureKind
-from lowwater.stores.packing import KeptEntry
+from lowwater.stores.packing import StoredEntry
 from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
 
 PLACE = Path(__file__).with_name("stored.txt")
@@ -41,7 +41,7 @@ PLACE = Path(__file__).with_name("stored.txt")
 ROOTS: dict[str, Any] = {
     "message": Message,
     "stand": ViewItem,
-    "entry": KeptEntry,
+    "entry": StoredEntry,
     "turn record": TurnRecord,
     "event": Event,
     "about": About,

@@ -1,7 +1,7 @@
 import pytest
 
 from lowwater.stores.memory import rank
-from lowwater.stores.shared import MOST_WORDS, folded_terms, phrases_in, spaced, words_of
+from lowwater.stores.shared import MOST_WORDS, folded_terms, phrases_in, searchable_text, spaced
 from lowwater.testing.store_contract import said
 
 
@@ -45,7 +45,7 @@ def test_terms_are_compared_without_case_and_accents():
 def test_what_is_concealed_is_no_word():
     (message,) = said("key sk-123 is 東京").messages
     assert (
-        words_of(message, lambda text: text.replace("sk-123", "[key]")).split()
+        searchable_text(message, lambda text: text.replace("sk-123", "[key]")).split()
         == "key [key] is 東 京".split()
     )
 

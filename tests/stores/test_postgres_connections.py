@@ -12,7 +12,7 @@ import pytest
 
 from lowwater.errors import UnusableStore
 from lowwater.stores.postgres import connections
-from lowwater.stores.postgres.connections import MOST
+from lowwater.stores.postgres.connections import MOST_CONNECTIONS
 from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.postgres import postgres_server, restartable_server
 from lowwater.testing.store_contract import add, append_patiently, said, texts
@@ -62,7 +62,7 @@ def test_a_server_that_is_gone_gives_one_sentence():
 
 def test_more_threads_than_connections_wait_for_each_other(postgres_address):
     store = PostgresStore(postgres_address)
-    count = MOST + 6
+    count = MOST_CONNECTIONS + 6
     with ThreadPoolExecutor(count) as threads:
         list(
             threads.map(

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.stores.postgres.queries import append, delete, ready
+from lowwater.stores.postgres.queries import append, delete, pack_append
 from lowwater.stores.postgres.store import PostgresStore
-from lowwater.stores.shared import as_it_is
+from lowwater.stores.shared import conceal_nothing
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, append_patiently, said, texts
 from lowwater.testing.store_contract.samples import compaction, skip, turn
@@ -140,7 +140,7 @@ def test_the_last_two_sessions_that_hold_content_take_it_with_them(postgres_addr
 def test_content_that_two_append_at_the_same_time_is_kept_once(is_kept, postgres_address):
     store = PostgresStore(postgres_address)
     other = psycopg.connect(postgres_address)
-    append(other, "a", 0, ready(Append(entries=(said("shared"),))), as_it_is)
+    append(other, "a", 0, pack_append(Append(entries=(said("shared"),))), conceal_nothing)
     appending = waiting(postgres_address, lambda: add(store, "b", 0, said("shared"), said("more")))
     if is_kept:
         other.commit()

@@ -11,7 +11,7 @@ from lowwater.stores.opening import open_postgres
 from lowwater.stores.postgres import connections
 from lowwater.stores.postgres.connections import MIGRATIONS
 from lowwater.stores.postgres.store import PostgresStore
-from lowwater.stores.shared import as_it_is
+from lowwater.stores.shared import conceal_nothing
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, said, texts
 
@@ -53,7 +53,7 @@ def test_the_address_can_name_another_schema(place, postgres_database):
 
 def test_both_schemes_lead_to_a_postgres_store(postgres_address):
     for address in (postgres_address, postgres_address.replace("postgresql://", "postgres://")):
-        store = open_postgres(address, conceal=as_it_is)
+        store = open_postgres(address, conceal=conceal_nothing)
         assert isinstance(store, PostgresStore)
         store.close()
 

@@ -8,7 +8,7 @@ import pytest
 from lowwater.errors import BadSetting
 from lowwater.session.factories import file_at
 from lowwater.stores.opening import open_store
-from lowwater.stores.sqlite.queries import AT_ONCE
+from lowwater.stores.sqlite.queries import INDEX_BATCH
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 
@@ -35,7 +35,7 @@ def pages_written(path: Path, count: int, also: Callable[[SqliteStore], object])
 
 
 def test_a_message_is_committed_in_two_thirds_of_the_pages_that_indexing_it_at_once_would_take(tmp_path):
-    count = 2 * AT_ONCE
+    count = 2 * INDEX_BATCH
     usual = pages_written(tmp_path / "usual.db", count, lambda store: None)
     at_once = pages_written(tmp_path / "at_once.db", count, lambda store: store.search("word0"))
     assert usual * 3 < at_once * 2

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
-from lowwater.stores.sqlite.queries import AT_ONCE
+from lowwater.stores.sqlite.queries import INDEX_BATCH
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, turn
@@ -60,14 +60,14 @@ def test_the_index_is_never_far_behind_and_what_is_known_is_not_indexed_again(tm
 
     store = SqliteStore(path, conceal=conceal)
     version = 0
-    for number in range(3 * AT_ONCE):
+    for number in range(3 * INDEX_BATCH):
         version = add(store, "s", version, said(f"number {number}"), said("always the same"))
         known = rows(path, "SELECT count(*) FROM contents")[0][0]
         assert isinstance(known, int)
-        assert len(indexed) == len(set(indexed)) > known - AT_ONCE
-    assert len(indexed) == 3 * AT_ONCE
-    assert len(store.search("number", limit=1000)) == 3 * AT_ONCE
-    assert len(indexed) == 3 * AT_ONCE + 1
+        assert len(indexed) == len(set(indexed)) > known - INDEX_BATCH
+    assert len(indexed) == 3 * INDEX_BATCH
+    assert len(store.search("number", limit=1000)) == 3 * INDEX_BATCH
+    assert len(indexed) == 3 * INDEX_BATCH + 1
     store.close()
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lowwater.stores.sqlite.queries import TOGETHER
+from lowwater.stores.sqlite.queries import SESSIONS_PER_DELETE
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 
@@ -37,7 +37,7 @@ def test_the_index_is_rewritten_once_and_no_word_is_left(tmp_path):
 
 def test_very_many_go_in_several_transactions(tmp_path):
     store = SqliteStore(tmp_path / "store.db", sync="normal")
-    names = [f"s{number}" for number in range(TOGETHER + 1)]
+    names = [f"s{number}" for number in range(SESSIONS_PER_DELETE + 1)]
     for name in names:
         add(store, name, 0, said(f"grueword in {name}"))
     assert deleted(store, *names) == 2

@@ -4,7 +4,7 @@ import pytest
 
 from lowwater.core.messages import Format
 from lowwater.errors import BadSetting
-from lowwater.summarizers.endpoint import endpoint_for, format_of
+from lowwater.summarizers.endpoint import endpoint_for, format_at
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from lowwater.summarizers.endpoint import endpoint_for, format_of
     ids=["claude", "gpt", "router", "compatible", "path", "host", "whole path", "whole path of responses"],
 )
 def test_the_format_is_told_from_the_url_or_else_the_model(model: str, base_url: str, format: Format) -> None:
-    assert format_of(model, base_url) == format
+    assert format_at(model, base_url) == format
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.errors import SummaryFailed
-from lowwater.summarizers.exchange import TRIES, Lost, Outcome, Pause, Post, Reply, exchange
+from lowwater.summarizers.exchange import TRIES, Lost, Pause, Post, Reply, StepResult, exchange
 
 OK = Reply(status=200, headers={}, body=b"done")
 
@@ -22,7 +22,7 @@ def played(*outcomes: Reply | Lost, left: Callable[[], float] = lambda: 60.0) ->
     steps: list[Any] = []
     script = iter(outcomes)
     running = exchange(b"asked", left)
-    outcome: Outcome = None
+    outcome: StepResult = None
     try:
         while True:
             step = running.send(outcome)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.summarizers.http import MOST_BYTES
+from lowwater.summarizers.http import MOST_ANSWER_BYTES
 from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 from lowwater.testing.provider import (
     Answer,
@@ -189,7 +189,7 @@ RUDE: dict[str, tuple[bytes, str, str, int]] = {
         1,
     ),
     "without end": (
-        http(b" " * (MOST_BYTES + 1)),
+        http(b" " * (MOST_ANSWER_BYTES + 1)),
         "longer than 8,000,000 bytes",
         "refused",
         1,

@@ -154,8 +154,8 @@ def test_rent_or_buy_buys_it_and_says_so(provider: Provider) -> None:
 
 def test_what_it_stands_for_can_be_recalled(talk: Talk) -> None:
     talk.session.compress()
-    found = talk.session.recall("src/lowwater/src/question_3/part_77.py")
-    assert any("src/lowwater/src/question_3/part_77.py" in each.text for each in found)
+    found = talk.session.recall("src/question_3/part_77.py")
+    assert any("src/question_3/part_77.py" in each.text for each in found)
     first = talk.session.ledger.view.items[0]
     assert isinstance(first, Summary)
     assert first.sources[0].first == 1

@@ -164,7 +164,7 @@ def test_an_elision_in_the_middle_loses_exactly_the_tokens_behind_it(
     llama: LlamaServer, format: Format, at: int
 ) -> None:
     edited = [*TALK]
-    edited[at] = {**TALK[at], "content": "[read · src/lowwater/src/part.py · 400 chars elided · recall lw:2]"}
+    edited[at] = {**TALK[at], "content": "[read · src/part.py · 400 chars elided · recall lw:2]"}
     system = {"role": "system", "content": SYSTEM}
     before, after = llama.tokens([system, *TALK]), llama.tokens([system, *edited])
     kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))

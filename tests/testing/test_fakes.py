@@ -64,7 +64,7 @@ def test_the_fakes_fit_their_ports() -> None:
 
 
 REQUEST = SummaryRequest(
-    messages=(Message(role="user", parts=(Text(text="Fix src/lowwater/src/app.py."),)),), max_tokens=50
+    messages=(Message(role="user", parts=(Text(text="Fix src/app.py."),)),), max_tokens=50
 )
 
 
@@ -88,10 +88,7 @@ def test_a_scripted_summarizer_follows_its_script_and_repeats_the_end() -> None:
     ids=["refuse", "cut off", "lie", "other language", "grow"],
 )
 def test_every_bad_act_is_bad_for_the_reason_it_says(act: Act, code: str) -> None:
-    text = (
-        "Fix src/lowwater/src/app.py, src/lowwater/src/db.py and tests/test_app.py; do not touch setup.cfg. "
-        * 40
-    )
+    text = "Fix src/app.py, src/db.py and tests/test_app.py; do not touch setup.cfg. " * 40
     asked = SummaryRequest(messages=(Message(role="user", parts=(Text(text=text),)),), max_tokens=50)
     replaced = WordTokenizer().count(text)
     assert validate(act(asked), asked, WordTokenizer(), replaced).because.code == code

@@ -5,8 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowwater.chat.loop import Agent, Upstream, Watcher
+from lowwater.chat.loop import Agent
 from lowwater.chat.model_access import SOURCES, ModelAccess
+from lowwater.chat.protocol import Upstream, Watcher
 from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong

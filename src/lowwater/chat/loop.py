@@ -1,92 +1,32 @@
 """The loop of the reference agent: prepare the request, ask the model, record the answer, run its tools, repeat."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.chat.protocol import (
+    AnsweredCall,
+    Upstream,
+    Watcher,
+    defer_interrupt,
+    result_messages,
+    text_answer,
+)
 from lowwater.chat.tools import Outcome, Toolbox
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
-from lowwater.core.messages import Format, ToolCall
-from lowwater.core.strict_json import read_json, write_json
-from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
+from lowwater.core.messages import ToolCall
+from lowwater.errors import AnswerFailed, PromptTooLong
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
-Show = Callable[[str], None]
-"""Takes a piece of an answer's text as it comes."""
-
-STOPPED = "stopped; what came of the answer is kept"
-"""The message of the AnswerFailed for an answer that the user stopped."""
 MOST_CALLS = 200
 """Most calls of the model in one turn of the user."""
 _MOST_OUTPUT = 16_000
 """Most tokens of an answer, if the context is large enough."""
 _CHARACTERS_PER_TOKEN = 4
 _STOPPED_OUTCOME = Outcome(text="The user stopped this before it was done.", is_error=True)
-
-
-class Upstream(Protocol):
-    """A model at an address, as the agent asks it."""
-
-    @property
-    def model(self) -> str:
-        """The model that answers, as the user spells it."""
-        ...
-
-    @property
-    def base_url(self) -> str:
-        """The address; empty for its provider's own."""
-        ...
-
-    @property
-    def format(self) -> Format:
-        """The message format of the API there."""
-        ...
-
-    @property
-    def max_output(self) -> int | None:
-        """The most tokens that an answer can have; None if that is not known."""
-        ...
-
-    def ask(self, fields: Mapping[str, Any], *, max_tokens: int, show: Show) -> bytes:
-        """Return the complete answer, calling `show` with its text as it comes; raise AnswerFailed or PromptTooLong.
-
-        Anything that stops it half-way, Ctrl-C included, is an AnswerFailed with the text that came until then.
-        """
-        ...
-
-
-class Watcher(Protocol):
-    """Is notified of what happens in a turn, to show it to the user."""
-
-    def said(self, piece: str, /) -> None:
-        """Take a piece of the model's text."""
-        ...
-
-    def calling(self, call: ToolCall, /) -> None:
-        """Take a tool call that is about to run."""
-        ...
-
-    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
-        """Take the outcome of a tool call."""
-        ...
-
-    def note(self, sentence: str, /) -> None:
-        """Take a notice from the agent itself."""
-        ...
-
-
-class AnsweredCall(Struct, frozen=True, kw_only=True):
-    """A tool call with its outcome."""
-
-    call: ToolCall
-    outcome: Outcome
 
 
 class _ToolRun(Struct, frozen=True, kw_only=True):
@@ -206,107 +146,3 @@ class Agent:
 
     def _max_tokens(self) -> int:
         return min(self.upstream.max_output or _MOST_OUTPUT, _MOST_OUTPUT, self.session.status().context // 4)
-
-
-def result_messages(answered: Iterable[AnsweredCall], format: Format) -> list[dict[str, Any]]:
-    """Return the messages with tool results for the model."""
-    if format != "anthropic":
-        return [
-            {"role": "tool", "tool_call_id": each.call.id, "content": each.outcome.text} for each in answered
-        ]
-    blocks: list[dict[str, Any]] = [
-        {"type": "tool_result", "tool_use_id": each.call.id, "content": each.outcome.text}
-        | ({"is_error": True} if each.outcome.is_error else {})
-        for each in answered
-    ]
-    return [{"role": "user", "content": blocks}]
-
-
-def text_answer(text: str, usage: Usage, format: Format, *, model: str) -> bytes:
-    """Return an answer that is only text in the form of the provider's API."""
-    if format == "anthropic":
-        return write_json(
-            {
-                "type": "message",
-                "role": "assistant",
-                "model": model,
-                "content": [{"type": "text", "text": text}],
-                "stop_reason": "end_turn",
-                "usage": usage_fields(usage, format),
-            }
-        )
-    message = {"role": "assistant", "content": text}
-    return write_json(
-        {
-            "object": "chat.completion",
-            "model": model,
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": usage_fields(usage, format),
-        }
-    )
-
-
-def usage_fields(usage: Usage, format: Format) -> dict[str, Any]:
-    """Return the usage of a call in the form of the provider's API."""
-    if format == "anthropic":
-        return {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write + usage.cache_write_long,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": usage.cache_write,
-                "ephemeral_1h_input_tokens": usage.cache_write_long,
-            },
-            "output_tokens": usage.output,
-        }
-    written = usage.cache_write + usage.cache_write_long
-    details = {"cached_tokens": usage.cache_read} | ({"cache_write_tokens": written} if written else {})
-    return {
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.output,
-        "total_tokens": usage.prompt + usage.output,
-        "prompt_tokens_details": details,
-    }
-
-
-class _Delta(Struct):
-    text: str | None = None
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(Struct):
-    delta: _Delta | None = None
-
-
-class _Event(Struct):
-    delta: _Delta | None = None
-    choices: list[_Choice] | None = None
-
-
-def streamed_text(event: bytes) -> str:
-    """Return the text in a streamed event, in either format; often empty."""
-    try:
-        decoded = read_json(event, _Event)
-    except BadInput:
-        return ""
-    deltas = [decoded.delta, *(choice.delta for choice in decoded.choices or [])]
-    return "".join(
-        (delta.text or delta.content or delta.refusal or "") for delta in deltas if delta is not None
-    )
-
-
-@contextmanager
-def defer_interrupt() -> Iterator[None]:
-    """Defer Ctrl-C to the end of the block, where it raises KeyboardInterrupt as usual."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt

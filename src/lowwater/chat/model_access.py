@@ -10,7 +10,7 @@ from msgspec import Struct
 
 import lowwater
 from lowwater.adapters.models import load_registry
-from lowwater.chat.loop import Upstream
+from lowwater.chat.protocol import Upstream
 from lowwater.chat.scripted import ScriptedUpstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput

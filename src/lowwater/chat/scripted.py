@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.chat.loop import STOPPED, Show, usage_fields
+from lowwater.chat.protocol import STOPPED, Show, usage_fields
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
-from lowwater.chat.loop import STOPPED, Show, streamed_text
+from lowwater.chat.protocol import STOPPED, Show, streamed_text
 from lowwater.core.formats.anthropic import betas_of_body
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.formats.refusals import context_length_in

@@ -1,5 +1,18 @@
 """The command line."""
 
-from lowwater.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command `lowwater` and leave with its exit code."""
+    if sys.argv[1:] == ["--version"]:
+        # Asked by scripts, often: nothing but the version is loaded for it.
+        from importlib.metadata import version  # noqa: PLC0415
+
+        sys.stdout.write(f"lowwater {version('lowwater')}\n")
+        sys.exit(0)
+    from lowwater.cli.app import main as run  # noqa: PLC0415 - it takes a while, see above
+
+    run()

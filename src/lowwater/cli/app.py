@@ -2,32 +2,15 @@
 
 import logging
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from lowwater.cli.audit import audit
-from lowwater.cli.chat import chat
-from lowwater.cli.checkpoints import checkpoints
 from lowwater.cli.command import NOTE, Command, Group, run
-from lowwater.cli.compress import compress
-from lowwater.cli.config import config
-from lowwater.cli.demo import demo
-from lowwater.cli.diff import diff
-from lowwater.cli.efficiency import efficiency
-from lowwater.cli.explain import explain
-from lowwater.cli.gateway import mcp, serve
-from lowwater.cli.gateway import run as run_client
-from lowwater.cli.history import history
-from lowwater.cli.inspect import inspect
-from lowwater.cli.models import models
-from lowwater.cli.presets import presets
-from lowwater.cli.recall import recall
-from lowwater.cli.replay import replay
-from lowwater.cli.rewind import rewind
-from lowwater.cli.sessions import sessions
-from lowwater.cli.status import status
 
 INTRODUCTION = """\
 Keeps a long LLM-agent conversation inside the model's context at the lowest
@@ -73,48 +56,94 @@ def _introduce(
     """Take the options that stand before a subcommand."""
 
 
-app = typer.Typer(
-    cls=Group,
-    callback=_introduce,
-    help=INTRODUCTION,
-    epilog=EPILOGUE,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-
 RUN = "Run agents"
 LOOK = "Look at a conversation"
 KEPT = "Kept sessions"
 KNOW = "Know the models and the settings"
 
-app.command(
-    "run", cls=Command, rich_help_panel=RUN, epilog=NOTE, context_settings={"ignore_unknown_options": True}
-)(run_client)
-app.command("serve", cls=Command, rich_help_panel=RUN, epilog=NOTE)(serve)
-app.command("chat", cls=Command, rich_help_panel=RUN, epilog=NOTE)(chat)
-app.command("mcp", cls=Command, rich_help_panel=RUN)(mcp)
-app.command("inspect", cls=Command, rich_help_panel=LOOK)(inspect)
-app.command("explain", cls=Command, rich_help_panel=LOOK, epilog=NOTE)(explain)
-app.command("compress", cls=Command, rich_help_panel=LOOK, epilog=NOTE)(compress)
-app.command("audit", cls=Command, rich_help_panel=LOOK)(audit)
-app.command("replay", cls=Command, rich_help_panel=LOOK)(replay)
-app.command("demo", cls=Command, rich_help_panel=LOOK)(demo)
-app.command("status", cls=Command, rich_help_panel=KEPT, epilog=NOTE)(status)
-app.command("efficiency", cls=Command, rich_help_panel=KEPT)(efficiency)
-app.command("history", cls=Command, rich_help_panel=KEPT)(history)
-app.add_typer(sessions, name="sessions", rich_help_panel=KEPT)
-app.command("checkpoints", cls=Command, rich_help_panel=KEPT)(checkpoints)
-app.command("rewind", cls=Command, rich_help_panel=KEPT)(rewind)
-app.command("diff", cls=Command, rich_help_panel=KEPT)(diff)
-app.command("recall", cls=Command, rich_help_panel=KEPT)(recall)
-app.command("models", cls=Command, rich_help_panel=KNOW)(models)
-app.command("presets", cls=Command, rich_help_panel=KNOW)(presets)
-app.command("config", cls=Command, rich_help_panel=KNOW)(config)
+
+class _Entry(NamedTuple):
+    """Where a command is: it is imported only if it is asked for, or listed in the help."""
+
+    module: str
+    name: str
+    panel: str
+    epilog: str | None = None
+    context: Mapping[str, object] = {}
+
+
+COMMANDS = {
+    "run": _Entry("gateway", "run", RUN, NOTE, {"ignore_unknown_options": True}),
+    "serve": _Entry("gateway", "serve", RUN, NOTE),
+    "chat": _Entry("chat", "chat", RUN, NOTE),
+    "mcp": _Entry("gateway", "mcp", RUN),
+    "inspect": _Entry("inspect", "inspect", LOOK),
+    "explain": _Entry("explain", "explain", LOOK, NOTE),
+    "compress": _Entry("compress", "compress", LOOK, NOTE),
+    "audit": _Entry("audit", "audit", LOOK),
+    "replay": _Entry("replay", "replay", LOOK),
+    "demo": _Entry("demo", "demo", LOOK),
+    "status": _Entry("status", "status", KEPT, NOTE),
+    "efficiency": _Entry("efficiency", "efficiency", KEPT),
+    "history": _Entry("history", "history", KEPT),
+    "sessions": _Entry("sessions", "sessions", KEPT),
+    "checkpoints": _Entry("checkpoints", "checkpoints", KEPT),
+    "rewind": _Entry("rewind", "rewind", KEPT),
+    "diff": _Entry("diff", "diff", KEPT),
+    "recall": _Entry("recall", "recall", KEPT),
+    "models": _Entry("models", "models", KNOW),
+    "presets": _Entry("presets", "presets", KNOW),
+    "config": _Entry("config", "config", KNOW),
+}
+
+
+def app_with(names: Iterable[str]) -> typer.Typer:
+    """Return the command line with these commands; the others are not imported."""
+    made = typer.Typer(
+        cls=Group,
+        callback=_introduce,
+        help=INTRODUCTION,
+        epilog=EPILOGUE,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+    for name in names:
+        entry = COMMANDS[name]
+        command = getattr(import_module(f"lowwater.cli.{entry.module}"), entry.name)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name, rich_help_panel=entry.panel)
+            continue
+        made.command(
+            name,
+            cls=Command,
+            rich_help_panel=entry.panel,
+            epilog=entry.epilog,
+            context_settings=dict(entry.context),
+        )(command)
+    return made
+
+
+@cache
+def _whole() -> typer.Typer:
+    return app_with(COMMANDS)
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Return `app`, the whole command line, when it is first asked for."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _whole()
+
+
+def _asked_for(arguments: Sequence[str]) -> Iterable[str]:
+    """Return the command that the arguments begin with; every command where help, completion or a mistake needs them all."""
+    first = arguments[0] if arguments else ""
+    return [first] if first in COMMANDS else COMMANDS
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     # Commands print what they have to say; the library's log is for programs that configure one.
     logging.getLogger("lowwater").addHandler(logging.NullHandler())
-    sys.exit(run(lambda: app(prog_name="lowwater")))
+    sys.exit(run(lambda: app_with(_asked_for(sys.argv[1:]))(prog_name="lowwater")))

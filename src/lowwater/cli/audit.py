@@ -18,7 +18,7 @@ from rich.text import Text
 
 from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
 from lowwater.cli.kept_sessions import net, page_width, print_json, print_page
-from lowwater.cli.tables import Course, bar, draw_course
+from lowwater.cli.tables import Plot, bar, draw_plot
 from lowwater.cli.wording import (
     CAUSE_WORDS,
     SPENDING_WORDS,
@@ -39,146 +39,168 @@ from lowwater.errors import BadInput
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.findings import AuditedSession, Figures, Native
 from lowwater.lab.audit.report import (
-    Line,
+    AuditReport,
     Possible,
-    Report,
+    ReportLine,
     by_day,
     by_model,
     dearest,
     estimate_gaps,
-    line_of,
+    report_line,
     report_of,
 )
 from lowwater.lab.pages.audit import audit_page
 from lowwater.logs.importing import Progress
 
-TOP = 5
-MOST = 30
-"""Lines that are shown of a long list."""
-_WIDE = 105
-_LEAST = 12
-_NO_DAY = "no time recorded"
-_NO_MODEL = "not named"
-
-
-def lines_table(report: Report, *, by: str, width: int, most: int = MOST) -> Iterator[Table | Text]:
-    """Yield the table by session, model or day, and how many lines it leaves out."""
-    match by:
-        case "session":
-            sessions = dearest(report.sessions)
-            named = [_Named(name=session_name(each), line=line_of(each)) for each in sessions]
-        case "model":
-            named = [_Named(name=line.name or _NO_MODEL, line=line) for line in by_model(report.sessions)]
-        case _:
-            named = [_Named(name=line.name or _NO_DAY, line=line) for line in by_day(report.sessions)]
-    yield _table(named[-most:] if by == "day" else named[:most], by, width)
-    if len(named) > most == MOST:
-        yield Text(f"and {len(named) - most:,} more: --json has them all", style="bright_black")
-
-
-class _Named(Struct, frozen=True, kw_only=True):
-    name: str
-    line: Line
-
-
-def plain_table(*, header: bool = False, gap: int = 2) -> Table:
-    """Return an empty table without lines."""
-    return Table(
-        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
-    )
-
-
-def _table(named: Sequence[_Named], of: str, width: int) -> Table:
-    is_wide, gap = width >= _WIDE, 2 if width >= _WIDE else 1
-    titles = ["calls", "sent", "cached", "written", "cost", "misses"]
-    titles = [*titles[:2], "plain", "read", *titles[2:4], "answers", *titles[4:]] if is_wide else titles
-    titles = titles if of == "session" else ["sessions", *titles]
-    rows = [_cells(each.line, is_wide=is_wide, is_session=of == "session") for each in named]
-    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
-    room = max(_LEAST, width - taken - gap * (len(titles) + 1))
-    table = plain_table(header=True, gap=gap)
-    table.add_column(of, no_wrap=True, overflow="ellipsis", max_width=room)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    for each, cells in zip(named, rows, strict=True):
-        shown = from_the_end(each.name, room) if of == "session" else each.name
-        table.add_row(Text(shown), *cells)
-    return table
-
-
-def _cells(line: Line, *, is_wide: bool, is_session: bool) -> list[str]:
-    of = line.figures
-    cells = [figure(of.calls), short(of.prompt), share(of.hit_share), short(of.written)]
-    if is_wide:
-        cells = [*cells[:2], short(of.uncached), short(of.cache_read), *cells[2:], short(of.output)]
-    cells += [amount(of.cost), "–" if line.lost is None else amount(line.lost)]
-    return cells if is_session else [figure(line.sessions), *cells]
-
-
-_OTHERS = 58
-"""Columns that all but the session's name take."""
-
-
-def compactions_said(report: Report, *, width: int) -> Iterator[Table | Text]:
-    """Yield what the clients' own compactions did, and those with the largest sums."""
-    of = report.compacted
-    if not of.compactions:
-        return
-    yield Text(f"\n{counted(of.compactions, 'compaction')} by the clients themselves", style="bold")
-    yield _largest(report, width)
-    said = []
-    if of.net is not None:
-        said.append(
-            f"In all they cost {amount(of.cost)} and saved {amount(of.saved)} against carrying everything on: "
-            f"net {amount(of.net)}. Where the call for the summary is not recorded, it is taken to have ridden the cache."
-        )
-    if of.late and of.calls_late is not None:
-        said.append(
-            f"{of.late:,} of {of.compactions:,} came later than rent-or-buy would have acted first, "
-            f"by {of.calls_late:,.0f} calls in the median."
-        )
-    yield Text(" ".join(said), style="bright_black")
-
-
-def _largest(report: Report, width: int) -> Table:
-    every = [(session, native) for session in report.sessions for native in session.natives]
-    every.sort(key=lambda one: -abs(one[1].net or 0))
-    table = plain_table(header=True)
-    room = max(_LEAST, width - _OTHERS)
-    table.add_column("session", no_wrap=True, max_width=room)
-    for title in ("before", "after", "calls", "cost", "saved", "net", "late"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for session, native in every[:TOP]:
-        table.add_row(*_compaction_cells(session, native, room))
-    return table
-
-
-def _compaction_cells(session: AuditedSession, native: Native, room: int) -> list[str | Text]:
-    known = native.summary_cost is not None and native.rewrite_cost is not None
-    cost = (native.summary_cost or 0) + (native.rewrite_cost or 0) if known else None
-    return [
-        Text(from_the_end(session_name(session), room)),
-        short(native.before),
-        short(native.after),
-        figure(native.served),
-        amount(cost),
-        amount(native.saved),
-        net(native.net),
-        "–" if native.earlier is None else figure(native.earlier),
-    ]
-
-
+_TOP = 5
+_MAX_LINES = 30
+"""Lines shown of a long list; --json has all of them."""
+_WIDE_PAGE = 105
+_MIN_NAME_WIDTH = 12
+_UNDATED = "no time recorded"
+_UNNAMED_MODEL = "not named"
+_OTHER_COLUMNS = 58
+"""Terminal columns taken by everything but the session's name."""
 By = Literal["session", "model", "day"]
-
 _CENT, _DOLLAR = 10_000_000, 1_000_000_000
-_FEW_DAYS = 3
-_SHOWN_UNREAD = 3
-_ENOUGH = 10
-"""Sessions below which it is not said how well they were foreseen."""
+_MIN_DAYS_TO_PLOT = 3
+_MAX_UNREAD_SHOWN = 3
+_MIN_SESSIONS_FOR_ACCURACY = 10
+"""Below this many sessions, the accuracy of the predicted bills is not shown."""
+Json = dict[str, object]
 
 
-def page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
-    """Yield everything to show, a block each."""
+class _FilesRead(Struct, frozen=True, kw_only=True):
+    files: Sequence[AuditedFile]
+    interrupted: bool = False
+
+
+class OnProgress(Protocol):
+    """Called with the number of bytes read so far."""
+
+    def __call__(self, progress: Progress, /) -> None:
+        """Receive one progress update."""
+        ...
+
+
+def audit(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH…", help="Recorded sessions: files, or folders, which are searched recursively."
+        ),
+    ],
+    *,
+    by: Annotated[By, typer.Option(help="Group the table by this.")] = "model",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Only calls since then: 30d, 2w, or a day such as 2026-11-01.",
+            show_default=False,
+        ),
+    ] = "",
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write an HTML page to this file.", show_default=False),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show what recorded sessions cost, and what compaction would have saved.
+
+    Reads the logs of Claude Code, Codex and other agents; the format is
+    detected from the content. Costs are computed from the list prices of the
+    day of each call; calls to models without a known price have no cost. A
+    cache miss is a call that read less from the cache than the previous call
+    left there; its cost is the difference to reading those tokens from the
+    cache. The "misses" column does not count the first call of a session.
+
+    Results are cached, so the next run reads only files that changed. Ctrl-C
+    shows the results so far. In JSON, money is in nano-dollars, or null if
+    unknown.
+
+    lowwater audit ~/.claude/projects
+    lowwater audit ~/.claude/projects ~/.codex/sessions --since 30d --by day
+    lowwater audit ~/.claude/projects --html audit.html
+    lowwater audit session.jsonl --json | jq .total.misses
+    """
+    begin = read_since(since, time.time()) if since else None
+    _check_paths(paths)
+    found = _read_files(paths, kept=None if no_cache else AuditCache())
+    report = report_of(found.files, since="" if begin is None else day(begin))
+    if not report.sessions and not found.interrupted:
+        raise BadInput(_nothing_found(report, begin))
+    if html is not None:
+        _write_html(html, report)
+    if json:
+        print_json(report_json(report, since=begin, interrupted=found.interrupted))
+    else:
+        print_page(report_page(report, by=by, width=page_width(), interrupted=found.interrupted))
+    if found.interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _check_paths(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
+
+
+def _read_files(paths: Sequence[Path], kept: AuditCache | None) -> _FilesRead:
+    files: list[AuditedFile] = []
+    with noting_interrupts() as pressed:
+        try:
+            with progress_bar() as on_progress:
+                for file in audit_files(paths, day_of=day, kept=kept, on_progress=on_progress):
+                    files.append(file)
+                    if pressed:
+                        break
+        except KeyboardInterrupt:
+            pressed.append(0)
+    if pressed:
+        say("interrupted; run it again to go on from here" if kept else "interrupted")
+    return _FilesRead(files=files, interrupted=bool(pressed))
+
+
+@contextmanager
+def progress_bar() -> Iterator[OnProgress | None]:
+    """Yield a callback that draws a progress bar on standard error; None if that is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task("", total=None)
+
+        def on_progress(progress: Progress) -> None:
+            drawn.update(task, completed=progress.read, total=progress.of)
+
+        yield on_progress
+
+
+def _write_html(place: Path, report: AuditReport) -> None:
+    try:
+        place.write_text(audit_page(report), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
+    say(f"wrote {on_one_line(str(place), 200)}")
+
+
+def _nothing_found(report: AuditReport, begin: float | None) -> str:
+    if begin is not None:
+        return f"no recorded session has a call since {moment(begin)}"
+    if not report.unread:
+        return "no recorded session was found"
+    first = report.unread[0]
+    more = f", and {len(report.unread) - 1:,} more" if len(report.unread) > 1 else ""
+    return f"no recorded session was found: {on_one_line(first.path, 200)} ({first.why}){more}"
+
+
+def report_page(report: AuditReport, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
+    """Yield the blocks of the whole page."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
     if report.total.figures.cost:
@@ -188,15 +210,15 @@ def page(report: Report, *, by: By, width: int, interrupted: bool) -> Iterator[T
         yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
         yield _misses(report.total, width)
     yield _title({"session": "sessions", "model": "models", "day": "days"}[by])
-    yield from lines_table(report, by=by, width=width)
+    yield from breakdown(report, by=by, width=width)
     if by != "session" and report.total.figures.cost:
-        yield _title(f"dearest {counted(min(TOP, len(report.sessions)), 'session')}")
-        yield from lines_table(report, by="session", width=width, most=TOP)
-    if len(days) >= _FEW_DAYS:
+        yield _title(f"dearest {counted(min(_TOP, len(report.sessions)), 'session')}")
+        yield from breakdown(report, by="session", width=width, most=_TOP)
+    if len(days) >= _MIN_DAYS_TO_PLOT:
         yield from _plot(days, width)
-    yield from compactions_said(report, width=width)
+    yield from compactions_section(report, width=width)
     if report.possible is not None:
-        yield from _possible(report.possible, width)
+        yield from _estimate(report.possible, width)
     elif report.sessions:
         yield _title("what compaction could do")
         yield Text(
@@ -209,7 +231,7 @@ def _title(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _head(report: Report, days: list[Line], *, interrupted: bool) -> Text:
+def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> Text:
     total = report.total.figures
     spent = "" if total.cost is None else f", {amount(total.cost)}"
     when = "" if not days else f", {days[0].name}"
@@ -233,7 +255,7 @@ def _tokens(total: Figures) -> str:
     )
 
 
-def _spending(total: Line, width: int) -> Table:
+def _spending(total: ReportLine, width: int) -> Table:
     table = plain_table()
     for _ in range(2):
         table.add_column(no_wrap=True)
@@ -248,7 +270,7 @@ def _spending(total: Line, width: int) -> Table:
     return table
 
 
-def _misses(total: Line, width: int) -> Table:
+def _misses(total: ReportLine, width: int) -> Table:
     table = plain_table(header=True)
     table.add_column("cause", no_wrap=True)
     for title in ("calls", "tokens", "cost"):
@@ -268,8 +290,64 @@ def _misses(total: Line, width: int) -> Table:
     return table
 
 
-def _plot(days: list[Line], width: int) -> Iterator[Text]:
-    """Yield what each day cost as columns; days without a session are gaps."""
+class _NamedLine(Struct, frozen=True, kw_only=True):
+    name: str
+    line: ReportLine
+
+
+def breakdown(report: AuditReport, *, by: str, width: int, most: int = _MAX_LINES) -> Iterator[Table | Text]:
+    """Yield the table by session, model or day, and a note on how many lines it leaves out."""
+    match by:
+        case "session":
+            sessions = dearest(report.sessions)
+            named = [_NamedLine(name=session_name(each), line=report_line(each)) for each in sessions]
+        case "model":
+            named = [
+                _NamedLine(name=line.name or _UNNAMED_MODEL, line=line) for line in by_model(report.sessions)
+            ]
+        case _:
+            named = [_NamedLine(name=line.name or _UNDATED, line=line) for line in by_day(report.sessions)]
+    yield _table(named[-most:] if by == "day" else named[:most], by, width)
+    if len(named) > most == _MAX_LINES:
+        yield Text(f"and {len(named) - most:,} more: --json has them all", style="bright_black")
+
+
+def _table(named: Sequence[_NamedLine], of: str, width: int) -> Table:
+    is_wide, gap = width >= _WIDE_PAGE, 2 if width >= _WIDE_PAGE else 1
+    titles = ["calls", "sent", "cached", "written", "cost", "misses"]
+    titles = [*titles[:2], "plain", "read", *titles[2:4], "answers", *titles[4:]] if is_wide else titles
+    titles = titles if of == "session" else ["sessions", *titles]
+    rows = [_cells(each.line, is_wide=is_wide, is_session=of == "session") for each in named]
+    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    room = max(_MIN_NAME_WIDTH, width - taken - gap * (len(titles) + 1))
+    table = plain_table(header=True, gap=gap)
+    table.add_column(of, no_wrap=True, overflow="ellipsis", max_width=room)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    for each, cells in zip(named, rows, strict=True):
+        shown = from_the_end(each.name, room) if of == "session" else each.name
+        table.add_row(Text(shown), *cells)
+    return table
+
+
+def _cells(line: ReportLine, *, is_wide: bool, is_session: bool) -> list[str]:
+    of = line.figures
+    cells = [figure(of.calls), short(of.prompt), share(of.hit_share), short(of.written)]
+    if is_wide:
+        cells = [*cells[:2], short(of.uncached), short(of.cache_read), *cells[2:], short(of.output)]
+    cells += [amount(of.cost), "–" if line.lost is None else amount(line.lost)]
+    return cells if is_session else [figure(line.sessions), *cells]
+
+
+def plain_table(*, header: bool = False, gap: int = 2) -> Table:
+    """Return an empty table without rules."""
+    return Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
+    )
+
+
+def _plot(days: list[ReportLine], width: int) -> Iterator[Text]:
+    """Yield a bar chart of each day's cost; days without a session are gaps."""
     costs = {date.fromisoformat(line.name): line.figures.cost for line in days}
     first, last = min(costs), max(costs)
     every = [first + timedelta(days=at) for at in range((last - first).days + 1)]
@@ -279,10 +357,59 @@ def _plot(days: list[Line], width: int) -> Iterator[Text]:
     unit, named = (_DOLLAR, "dollars") if most >= 10 * _DOLLAR else (_CENT, "cents")
     values = [None if (cost := costs.get(each)) is None else round(cost / unit) for each in every]
     yield _title(f"{named} a day, {first} to {last}")
-    yield from draw_course(Course(values=values), width=width, named="day")
+    yield from draw_plot(Plot(values=values), width=width, named="day")
 
 
-def _possible(possible: Possible, width: int) -> Iterator[Table | Text]:
+def compactions_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]:
+    """Yield what the clients' own compactions did, and a table of those with the largest net effect."""
+    of = report.compacted
+    if not of.compactions:
+        return
+    yield Text(f"\n{counted(of.compactions, 'compaction')} by the clients themselves", style="bold")
+    yield _largest(report, width)
+    sentences = []
+    if of.net is not None:
+        sentences.append(
+            f"In all they cost {amount(of.cost)} and saved {amount(of.saved)} against carrying everything on: "
+            f"net {amount(of.net)}. Where the call for the summary is not recorded, it is taken to have ridden the cache."
+        )
+    if of.late and of.calls_late is not None:
+        sentences.append(
+            f"{of.late:,} of {of.compactions:,} came later than rent-or-buy would have acted first, "
+            f"by {of.calls_late:,.0f} calls in the median."
+        )
+    yield Text(" ".join(sentences), style="bright_black")
+
+
+def _largest(report: AuditReport, width: int) -> Table:
+    every = [(session, native) for session in report.sessions for native in session.natives]
+    every.sort(key=lambda one: -abs(one[1].net or 0))
+    table = plain_table(header=True)
+    room = max(_MIN_NAME_WIDTH, width - _OTHER_COLUMNS)
+    table.add_column("session", no_wrap=True, max_width=room)
+    for title in ("before", "after", "calls", "cost", "saved", "net", "late"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for session, native in every[:_TOP]:
+        table.add_row(*_compaction_cells(session, native, room))
+    return table
+
+
+def _compaction_cells(session: AuditedSession, native: Native, room: int) -> list[str | Text]:
+    known = native.summary_cost is not None and native.rewrite_cost is not None
+    cost = (native.summary_cost or 0) + (native.rewrite_cost or 0) if known else None
+    return [
+        Text(from_the_end(session_name(session), room)),
+        short(native.before),
+        short(native.after),
+        figure(native.served),
+        amount(cost),
+        amount(native.saved),
+        net(native.net),
+        "–" if native.earlier is None else figure(native.earlier),
+    ]
+
+
+def _estimate(possible: Possible, width: int) -> Iterator[Table | Text]:
     yield _title("what compaction could do")
     table = plain_table()
     table.add_column(no_wrap=True)
@@ -316,69 +443,42 @@ def _rent_or_buy(possible: Possible) -> str:
     return f"Rent-or-buy would have {done} with {possible.actions:,} prunes and summaries."
 
 
-def _remarks(report: Report) -> Iterator[Text]:
-    """Yield what a reader should know about the figures."""
-    told = []
+def _remarks(report: AuditReport) -> Iterator[Text]:
+    """Yield caveats about the figures: gaps in the estimate, accuracy, copied calls, unread files."""
+    remarks = []
     if report.possible is not None and report.not_estimated:
-        told.append(estimate_gaps(report))
-    if report.accuracy is not None and report.accuracy.sessions >= _ENOUGH:
+        remarks.append(estimate_gaps(report))
+    if report.accuracy is not None and report.accuracy.sessions >= _MIN_SESSIONS_FOR_ACCURACY:
         off = report.accuracy
-        told.append(
+        remarks.append(
             f"The cache rules foresee a session's input bill within {off.median_error:.1%} (median), "
             f"{off.p90_error:.0%} (nine of ten), from its sizes and times."
         )
     if report.copied:
-        told.append(
+        remarks.append(
             f"{counted(report.copied, 'call')} that forks and resumed sessions repeat are counted once."
         )
     if report.broken:
         where = (
             f", the first at {from_the_end(printable(report.broken_at[0]), 60)}" if report.broken_at else ""
         )
-        told.append(f"{counted(report.broken, 'broken line')} left out{where}.")
+        remarks.append(f"{counted(report.broken, 'broken line')} left out{where}.")
     if report.unread:
-        told.append(f"{counted(len(report.unread), 'file')} without a session or not read to the end:")
-        told += [
+        remarks.append(f"{counted(len(report.unread), 'file')} without a session or not read to the end:")
+        remarks += [
             f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
-            for one in report.unread[:_SHOWN_UNREAD]
+            for one in report.unread[:_MAX_UNREAD_SHOWN]
         ]
     if report.kept:
-        told.append(
+        remarks.append(
             f"{report.kept:,} of {counted(report.files, 'file')} had not changed since they were read last."
         )
-    if told:
-        yield Text("\n" + "\n".join(told), style="bright_black")
+    if remarks:
+        yield Text("\n" + "\n".join(remarks), style="bright_black")
 
 
-class AuditJson(Protocol):
-    """Is told how far the reading is."""
-
-    def __call__(self, progress: Progress, /) -> None:
-        """Take note."""
-        ...
-
-
-@contextmanager
-def progress_bar() -> Iterator[AuditJson | None]:
-    """Give what shows the bytes read so far; None where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def tell(progress: Progress) -> None:
-            bar.update(task, completed=progress.read, total=progress.of)
-
-        yield tell
-
-
-Json = dict[str, object]
-
-
-def said(report: Report, *, since: float | None, interrupted: bool) -> Json:
-    """Return everything an audit found, for programs."""
+def report_json(report: AuditReport, *, since: float | None, interrupted: bool) -> Json:
+    """Return the report as JSON values; money is in nano-dollars, None where a price is unknown."""
     return {
         "interrupted": interrupted,
         "since": since,
@@ -388,10 +488,10 @@ def said(report: Report, *, since: float | None, interrupted: bool) -> Json:
         "broken_at": report.broken_at,
         "unread": [{"path": one.path, "why": one.why} for one in report.unread],
         "copied_calls": report.copied,
-        "total": _line(report.total),
-        "models": [_line(line) for line in by_model(report.sessions)],
-        "days": [_line(line) for line in by_day(report.sessions)],
-        "sessions": [_session(session) for session in dearest(report.sessions)],
+        "total": _line_json(report.total),
+        "models": [_line_json(line) for line in by_model(report.sessions)],
+        "days": [_line_json(line) for line in by_day(report.sessions)],
+        "sessions": [_session_json(session) for session in dearest(report.sessions)],
         "compactions": report.compacted,
         "possible": report.possible,
         "not_estimated": report.not_estimated,
@@ -399,7 +499,7 @@ def said(report: Report, *, since: float | None, interrupted: bool) -> Json:
     }
 
 
-def _line(line: Line) -> Json:
+def _line_json(line: ReportLine) -> Json:
     figures = line.figures
     return {
         "name": line.name,
@@ -420,8 +520,8 @@ def _line(line: Line) -> Json:
     }
 
 
-def _session(session: AuditedSession) -> Json:
-    return _line(line_of(session)) | {
+def _session_json(session: AuditedSession) -> Json:
+    return _line_json(report_line(session)) | {
         "agent": session.agent,
         "path": session.path,
         "model": session.model,
@@ -431,114 +531,13 @@ def _session(session: AuditedSession) -> Json:
         "ended_at": session.ended_at,
         "peak_prompt": session.peak_prompt,
         "broken_lines": session.broken,
-        "compactions": [_native(native) for native in session.natives],
+        "compactions": [_compaction_json(native) for native in session.natives],
         "foreseen": session.foreseen,
         "saving": session.saving,
         "not_estimated": session.not_estimated,
     }
 
 
-def _native(native: Native) -> Json:
+def _compaction_json(native: Native) -> Json:
     fields: Json = to_builtins(native)
     return fields | {"net": native.net}
-
-
-def audit(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH…", help="Recorded sessions: files, or folders with all below them."),
-    ],
-    *,
-    by: Annotated[By, typer.Option(help="What the table has a line for.")] = "model",
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN",
-            help="Only the days since then: 30d, 2w ago, or a day such as 2026-11-01.",
-            show_default=False,
-        ),
-    ] = "",
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read every file again, and keep nothing of it.")
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write one page for a browser, too.", show_default=False),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
-) -> None:
-    """Show where the money of recorded sessions went, and what compaction would have saved.
-
-    Reads what agents write down (Claude Code, Codex and others), found by
-    content. Dollars are list prices of each call's day; a model whose price is
-    not known gets none. A miss is a call that read less from the cache than
-    the call before had left there; its cost is what that came to above
-    reading. "Misses" in tables leaves the first call of a session out. What
-    was found is kept, so that the next run reads only what changed; Ctrl-C
-    shows what was read so far. In JSON money is in nano-dollars, and null if
-    it is not known.
-
-    lowwater audit ~/.claude/projects
-    lowwater audit ~/.claude/projects ~/.codex/sessions --since 30d --by day
-    lowwater audit ~/.claude/projects --html audit.html
-    lowwater audit session.jsonl --json | jq .total.misses
-    """
-    begin = read_since(since, time.time()) if since else None
-    _check(paths)
-    found = _read(paths, kept=None if no_cache else AuditCache())
-    report = report_of(found.files, since="" if begin is None else day(begin))
-    if not report.sessions and not found.interrupted:
-        raise BadInput(_nothing(report, begin))
-    if html is not None:
-        _write(html, report)
-    if json:
-        print_json(said(report, since=begin, interrupted=found.interrupted))
-    else:
-        print_page(page(report, by=by, width=page_width(), interrupted=found.interrupted))
-    if found.interrupted:
-        raise typer.Exit(INTERRUPTED)
-
-
-class _Found(Struct, frozen=True, kw_only=True):
-    files: Sequence[AuditedFile]
-    interrupted: bool = False
-
-
-def _read(paths: Sequence[Path], kept: AuditCache | None) -> _Found:
-    files: list[AuditedFile] = []
-    with noting_interrupts() as pressed:
-        try:
-            with progress_bar() as tell:
-                for file in audit_files(paths, day_of=day, kept=kept, on_progress=tell):
-                    files.append(file)
-                    if pressed:
-                        break
-        except KeyboardInterrupt:
-            pressed.append(0)
-    if pressed:
-        say("interrupted; run it again to go on from here" if kept else "interrupted")
-    return _Found(files=files, interrupted=bool(pressed))
-
-
-def _write(place: Path, report: Report) -> None:
-    try:
-        place.write_text(audit_page(report), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
-    say(f"wrote {on_one_line(str(place), 200)}")
-
-
-def _check(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if not path.exists():
-            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
-
-
-def _nothing(report: Report, begin: float | None) -> str:
-    if begin is not None:
-        return f"no recorded session has a call since {moment(begin)}"
-    if not report.unread:
-        return "no recorded session was found"
-    first = report.unread[0]
-    more = f", and {len(report.unread) - 1:,} more" if len(report.unread) > 1 else ""
-    return f"no recorded session was found: {on_one_line(first.path, 200)} ({first.why}){more}"

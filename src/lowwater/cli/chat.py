@@ -27,15 +27,15 @@ from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
 from lowwater.chat.model_access import model_for, reach_for
 from lowwater.chat.tools import Memory, Outcome, default_file
-from lowwater.cli import efficiency as efficiency_page
-from lowwater.cli import status as status_page
 from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.command import FAILED, with_settings
 from lowwater.cli.conversations import FORMATS, draw
 from lowwater.cli.diff import difference_lines
+from lowwater.cli.efficiency import efficiency_page
 from lowwater.cli.kept_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
 from lowwater.cli.recall import Found, expansion_page, found_page
 from lowwater.cli.sessions.listing import narrow_table, rows_of
+from lowwater.cli.status import SessionFigures, session_page
 from lowwater.cli.wording import amount, dollars, on_one_line, printable, short
 from lowwater.core.accounts.cadence import cadence
 from lowwater.core.accounts.contents import contents
@@ -46,7 +46,7 @@ from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.explanations import sentence
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.core.recall.recalled import names_messages, read_handle
-from lowwater.core.recall.search import counted as counted_in
+from lowwater.core.recall.search import counted as message_count
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.core.tools import class_of, subject_of
 from lowwater.core.wording import counted
@@ -62,12 +62,51 @@ from lowwater.settings.resolve import Resolved
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
+try:
+    import termios
+except ImportError:  # not a POSIX system
+    termios = None  # type: ignore[assignment]
 
-_PIECES = re.compile(r"\n|[^\S\n]+|\S+")
+_WORDS_AND_SPACES = re.compile(r"\n|[^\S\n]+|\S+")
+_BAR_WIDTH = 16
+_COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
+_LEVEL_COLOURS = (("info", "cyan"), ("notice", "cyan"), ("warning", "yellow"), ("critical", "red"))
+_SEPARATOR = Text(" · ", style="bright_black")
+_MAX_SESSIONS_SHOWN = 15
+Page = Iterator[RenderableType]
+Blocks = Iterable[RenderableType]
+_COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)
+_PROMPT = "› "
+_MAX_SUGGESTIONS = 40
+_WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
+_NOBODY_TO_ASK = "not allowed: nobody can be asked here; --yes allows everything"
+_SCRIPT_PACE = 0.008
+"""Seconds between two words of the built-in script, on a terminal."""
 
 
-class Wrapping:
-    """Gives pieces back as soon as it is known on which line they stand; a word is held until it ends."""
+class Leave(Exception):  # not an error
+    """Raised by /quit."""
+
+
+class SlashCommand(Struct, frozen=True, kw_only=True):
+    """A command that the user types after a slash."""
+
+    takes: str = ""
+    """Its arguments, as shown by /help."""
+    help: str
+    run: Callable[[Chat, str], Blocks]
+
+
+class Suggestion(Struct, frozen=True, kw_only=True):
+    """One completion: the text to insert, where it starts relative to the cursor, and a short help."""
+
+    text: str
+    start: int
+    help: str = ""
+
+
+class WordWrapper:
+    """Wraps streamed text between words; a word is held back until it is complete."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -76,9 +115,9 @@ class Wrapping:
         self._word = ""
 
     def feed(self, text: str) -> str:
-        """Return what can be shown now."""
+        """Return the part of the text so far that can be shown now."""
         shown = []
-        for piece in _PIECES.findall(text):
+        for piece in _WORDS_AND_SPACES.findall(text):
             if piece.isspace():
                 shown.append(self._end_word())
                 if piece == "\n":
@@ -91,7 +130,7 @@ class Wrapping:
         return "".join(shown)
 
     def end(self) -> str:
-        """Return what was held back; a new line is not begun."""
+        """Return what was held back, without starting a new line."""
         return self._end_word()
 
     def _end_word(self) -> str:
@@ -107,53 +146,290 @@ class Wrapping:
         return f"{space}{word}"
 
 
-try:
-    import termios
-except ImportError:  # no such thing as a terminal's settings on this system
-    termios = None  # type: ignore[assignment]
+class Screen:
+    """Writes the conversation to standard output, with control characters from models, tools and files made visible.
+
+    `ask` asks the user a question and returns the answer; None if input does not come from a terminal.
+    """
+
+    def __init__(self, *, allows_all: bool = False, ask: Callable[[str], str] | None = None) -> None:
+        self._console = Console(highlight=False)
+        self._allows_all = allows_all
+        self._ask = ask
+        self._is_midline = False
+        self._wrapping: WordWrapper | None = None
+
+    def said(self, piece: str, /) -> None:
+        """Show a piece of the model's text, word-wrapped on a terminal."""
+        text = printable(piece)
+        if self._console.is_terminal:
+            self._wrapping = self._wrapping or WordWrapper(self._console.width)
+            text = self._wrapping.feed(text)
+        self._write(text)
+
+    def calling(self, call: ToolCall, /) -> None:
+        """Show a tool call; its outcome is added to the same line."""
+        self.end_line()
+        room = max(20, page_width() - len(call.name) - 30)
+        subject = "" if class_of(call) == "todo" else on_one_line(subject_of(call), room)
+        line = Text.assemble(("  ▸ ", "cyan"), (on_one_line(call.name, 30), "cyan"), f" {subject}")
+        self._console.print(line, end="", no_wrap=True, overflow="ellipsis")
+        self._is_midline = True
+
+    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
+        """Show the size of a result, or its error; a todo list is shown in full."""
+        if not self._is_midline:
+            self._console.print("   ", end="")
+        if outcome.is_error:
+            said = Text(f" ✗ {on_one_line(outcome.text, 100)}", style="red")
+        else:
+            said = Text(f"  {counted(len(outcome.text), 'character')}", style="bright_black")
+        self._console.print(said)
+        self._is_midline = False
+        if class_of(call) == "todo" and not outcome.is_error:
+            self.show(Padding(Text(printable(outcome.text)), (0, 0, 0, 4)))
+
+    def note(self, sentence: str, /) -> None:
+        """Show a remark of the program itself."""
+        self.show(Text(printable(sentence), style="bright_black"))
+
+    def failed(self, sentence: str, /) -> None:
+        """Show what went wrong."""
+        self.show(Text(printable(" ".join(sentence.split())), style="red"))
+
+    def warned(self, warning: UsageWarning, /) -> None:
+        """Show a warning that the prompt approaches the threshold."""
+        self.show(Text(f"▲ {warning.level}: {warning.sentence}", style=_WARNINGS[warning.level]))
+
+    def happened(self, _session: str, event: Event, /) -> None:
+        """Show a compaction: what it did, and why."""
+        if not isinstance(event, Compaction):
+            return
+        by = ", ".join(event.mechanisms)
+        done = f"{event.before:,} → {event.after:,} tokens by {by}"
+        if event.summarizer:
+            done += f", a summary of {event.summary_tokens:,} tokens by {event.summarizer}"
+        self.show(Text.assemble(("◆ compacted ", "bold magenta"), done))
+        self.show(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 2)))
+
+    def allow(self, question: str, /) -> bool:
+        """Ask the user whether something may be done; `a` allows everything from now on."""
+        if self._allows_all:
+            return True
+        self.end_line()
+        if self._ask is None:
+            self.note(_NOBODY_TO_ASK)
+            return False
+        self.show(Text.assemble(("  ? ", "bold yellow"), printable(question)))
+        answer = self._ask("    yes, no or always [y/N/a] ").strip().lower()
+        self._allows_all = answer in ("a", "always")
+        return self._allows_all or answer in ("y", "yes")
+
+    def show(self, *blocks: RenderableType) -> None:
+        """Show blocks one below the other."""
+        self.end_line()
+        width = page_width()
+        for block in blocks:
+            self._console.print(fitted_block(block, width), width=width)
+
+    def end_line(self) -> None:
+        """Start a new line unless the cursor is at the start of one."""
+        if self._wrapping is not None:
+            self._write(self._wrapping.end())
+            self._wrapping = None
+        if self._is_midline:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._is_midline = not text.endswith("\n")
 
 
-@contextmanager
-def unseen_keys(*, unseen: bool = True) -> Iterator[None]:
-    """Do not let the terminal show what is typed meanwhile; or, inside of that, let it again."""
-    if termios is None or not sys.stdin.isatty():
-        yield
-        return
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-    meanwhile = list(before)
-    meanwhile[3] = before[3] & ~termios.ECHO if unseen else before[3] | termios.ECHO
-    termios.tcsetattr(keyboard, termios.TCSADRAIN, meanwhile)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+@with_settings
+def chat(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A session to continue, or to start.", show_default=False),
+    ] = None,
+    *,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The model; by default one that fits the API key.", show_default=False
+        ),
+    ] = "",
+    base_url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="The API's base URL; by default that of the model's provider.",
+            show_default=False,
+        ),
+    ] = "",
+    format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="The API format at that URL: auto, openai or anthropic.")
+    ] = "auto",
+    api_key_env: Annotated[
+        str,
+        typer.Option(
+            metavar="VAR", help="The environment variable that holds the API key.", show_default=False
+        ),
+    ] = "",
+    context_length: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=4_000,
+            help="The model's context window, if it differs from the known one.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Run commands and write files without asking.")] = False,
+    scripted: Annotated[
+        bool,
+        typer.Option(
+            "--scripted", help="Use the built-in script instead of a model, even if there is a key."
+        ),
+    ] = False,
+    store: StoreAddress = "",
+    settings: Resolved,
+) -> None:
+    """Chat with a model that has tools, in a window that never overflows.
 
+    The tools are shell, read_file, write_file, search, todo and memory. They
+    work in the current directory, and you are asked before a command runs or a
+    file is written. The API key is read from ANTHROPIC_API_KEY or
+    OPENAI_API_KEY; --base-url names any other OpenAI- or Anthropic-compatible
+    server. Without a key or a URL a built-in script answers, so that you can
+    try everything: nothing is sent and nothing is billed.
 
-def asked(question: str) -> str:
-    """Put a question to whoever sits at the terminal and return the line that is typed; what was typed before is not an answer."""
-    with unseen_keys(unseen=False):
-        if termios is not None:
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    Lines that begin with a slash are commands: /help lists them. The line
+    below the prompt shows how full the window is, with marks at the warning
+    levels, the cost so far and the state of the cache. Ctrl-C stops an answer,
+    Ctrl-D leaves; the session is stored, and `lowwater chat NAME` continues it.
+
+    lowwater chat                                 try it: "work for 40 steps"
+    lowwater chat refactor-auth --model claude-opus-5-5
+    lowwater chat --base-url http://127.0.0.1:8000/v1 --model qwen3
+    echo "read README.md" | lowwater chat         from a script, with --yes
+    """
+    chosen = settings.settings
+    watched = is_terminal()
+    reach = reach_for(
+        base_url=base_url.strip(),
+        format=_format(format),
+        key_variable=api_key_env.strip(),
+        is_scripted=scripted,
+        pace=_SCRIPT_PACE if watched else 0.0,
+        environment=os.environ,
+    )
+    screen = Screen(allows_all=yes, ask=ask if watched else None)
+    address = _address(store, is_scripted=reach.is_scripted)
+    with opened_store(address, redact=chosen.privacy.redact, creates=True) as opened:
+        conversation = Chat(
+            reach=reach,
+            model=model_for(model.strip(), reach, os.environ),
+            store=opened,
+            settings=chosen,
+            directory=Path.cwd(),
+            memory=Memory(default_file()),
+            watcher=screen,
+            allow=screen.allow,
+            sinks=[CallbackSink(screen.happened)],
+            on_warning=screen.warned,
+            context_length=context_length,
+            withheld=(api_key_env,) if api_key_env else (),
+            name=name,
+        )
         try:
-            return input(question)
-        except EOFError:
-            return ""
+            _greet(conversation, screen)
+            went_well = _talk(conversation, screen, chosen, watched=watched)
+            _say_goodbye(conversation, screen, address)
+        finally:
+            conversation.close()
+    if not went_well:
+        sys.exit(FAILED)
 
 
-_BAR = 16
-_COLOURS = {None: "green", "info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
-_MARKS = (("info", "cyan"), ("notice", "cyan"), ("warning", "yellow"), ("critical", "red"))
-_BETWEEN = Text(" · ", style="bright_black")
+def _format(named: str) -> Format | None:
+    if named not in FORMATS:
+        raise UnknownFormat(f"there is no format {named[:40]!r}: use auto, openai or anthropic")
+    return FORMATS[named]
 
 
-def load_line(status: Status, levels: WarningLevels, *, is_scripted: bool, width: int) -> Text:
-    """Return the status line; what does not fit into the width is left out, the least important first."""
+def _address(given: str, *, is_scripted: bool) -> str:
+    """Return the store's address; sessions with the built-in script have their own, because their costs are fictitious."""
+    if given.strip() or not is_scripted or os.environ.get(VARIABLE, "").strip():
+        return given
+    return f"sqlite:///{default_path().with_name('scripted.db')}"
+
+
+def _history() -> Path:
+    return user_data_path("lowwater", appauthor=False) / "chat-history"
+
+
+def _greet(chat: Chat, screen: Screen) -> None:
+    status, named = chat.session.status(), on_one_line(chat.session.name, 60)
+    begun = f"going on with {named}, {counted(status.history, 'message')}" if status.history else named
+    screen.show(Text.assemble(("lowwater chat", "bold"), f" · {chat.agent.upstream.model} · {begun} · /help"))
+    if chat.is_scripted:
+        screen.note(
+            "A built-in script answers as that model would be billed: nothing is sent, nothing is paid. "
+            "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url, for a real one."
+        )
+
+
+def _talk(chat: Chat, screen: Screen, settings: Settings, *, watched: bool) -> bool:
+    """Handle the user's lines until the end of input; return False if a line failed and input is not a terminal."""
+    status = partial(_status_line_of, chat, settings)
+    went_well = True
+    for line in input_lines(chat, history=_history(), status=status):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            with keyboard_echo(on=False):
+                _handle_line(chat, screen, text)
+        except Leave:
+            break
+        except KeyboardInterrupt:
+            screen.note("stopped; what was said and done until then is kept")
+        except LowwaterError as error:
+            screen.failed(str(error))
+            went_well = watched
+        screen.show(Text() if watched else status(page_width()))
+    return went_well
+
+
+def _handle_line(chat: Chat, screen: Screen, text: str) -> None:
+    command = read_command(text)
+    if command is None:
+        chat.say(text)
+    else:
+        screen.show(*run_command(chat, *command))
+
+
+def _say_goodbye(chat: Chat, screen: Screen, address: str) -> None:
+    """Tell the user how to continue the session, if it was stored."""
+    if chat.session.status().history and (address or default_address()) != FORGETFUL:
+        again = shlex.join(["lowwater", "chat", chat.session.name])
+        screen.note(f"Kept as {chat.session.name}: `{again}` with the same options goes on with it.")
+
+
+def _status_line_of(chat: Chat, settings: Settings, width: int) -> Text:
+    levels = settings.output.warning_levels
+    return status_line(chat.session.status(), levels, is_scripted=chat.is_scripted, width=width)
+
+
+def status_line(status: Status, levels: WarningLevels, *, is_scripted: bool, width: int) -> Text:
+    """Return the status line; parts that do not fit are left out, the least important first."""
     share = status.prompt / status.threshold if status.threshold else 0.0
     colour = _COLOURS[status.level]
     named = Text(f"{status.level} ", style=colour) if status.level else Text()
     load = Text.assemble(
-        load_bar(share, levels, colour),
+        usage_bar(share, levels, colour),
         (f" {share:.0%}", f"bold {colour}"),
         f" of {short(status.threshold)} ",
         named,
@@ -167,61 +443,207 @@ def load_line(status: Status, levels: WarningLevels, *, is_scripted: bool, width
         Text(counted(status.compaction_count, "compaction")),
         Text(on_one_line(status.session, 30), style="bright_black"),
     ]
-    return _fitting([load, bill, *others], width)
+    return _join_fitting([load, bill, *others], width)
 
 
-def load_bar(share: float, levels: WarningLevels, colour: str) -> Text:
-    """Return a bar that is full at the threshold, with a mark at each warning level that is still ahead."""
-    used = max(0, min(_BAR, round(_BAR * share)))
-    cells = [("█", colour)] * used + [("░", "bright_black")] * (_BAR - used)
-    for name, mark in _MARKS:
+def usage_bar(share: float, levels: WarningLevels, colour: str) -> Text:
+    """Return a bar that is full at the threshold, with a mark at each warning level not yet reached."""
+    used = max(0, min(_BAR_WIDTH, round(_BAR_WIDTH * share)))
+    cells = [("█", colour)] * used + [("░", "bright_black")] * (_BAR_WIDTH - used)
+    for name, mark in _LEVEL_COLOURS:
         level: float | None = getattr(levels, name)
         if level is not None and share < level < 1:
-            cells[max(used, int(_BAR * level))] = ("┊", mark)
+            cells[max(used, int(_BAR_WIDTH * level))] = ("┊", mark)
     return Text.assemble(*cells)
 
 
-def _fitting(pieces: Sequence[Text], width: int) -> Text:
+def _join_fitting(pieces: Sequence[Text], width: int) -> Text:
     line = pieces[0].copy()
     for piece in pieces[1:]:
-        if line.cell_len + _BETWEEN.cell_len + piece.cell_len <= width:
-            line = line + _BETWEEN + piece
+        if line.cell_len + _SEPARATOR.cell_len + piece.cell_len <= width:
+            line = line + _SEPARATOR + piece
     return line
 
 
-_SHOWN = 15
-Page = Iterator[RenderableType]
+def is_terminal() -> bool:
+    """Return whether standard input and output are both a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def status(session: Session, store: Store) -> Page:
-    """Yield the session in numbers."""
+@contextmanager
+def keyboard_echo(*, on: bool) -> Iterator[None]:
+    """Turn the terminal's echo of typed characters on or off for the duration of the block."""
+    if termios is None or not sys.stdin.isatty():
+        yield
+        return
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    meanwhile = list(before)
+    meanwhile[3] = before[3] | termios.ECHO if on else before[3] & ~termios.ECHO
+    termios.tcsetattr(keyboard, termios.TCSADRAIN, meanwhile)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def ask(question: str) -> str:
+    """Ask a question at the terminal and return the line typed; anything typed before the question is discarded."""
+    with keyboard_echo(on=True):
+        if termios is not None:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        try:
+            return input(question)
+        except EOFError:
+            return ""
+
+
+def input_lines(chat: Chat, *, history: Path, status: Callable[[int], Text]) -> Iterator[str]:
+    """Yield the user's lines until the end of input."""
+    if not is_terminal() or os.environ.get("TERM", "dumb") == "dumb":
+        yield from _plain_lines(echoes=not sys.stdin.isatty())
+        return
+    try:
+        edited = _prompt_session(chat, history, status)
+    except ImportError:
+        yield from _simple_lines(status)
+        return
+    while True:
+        try:
+            yield edited.prompt(_PROMPT)
+        except KeyboardInterrupt:
+            sys.stdout.write("Ctrl-D leaves.\n")
+        except EOFError:
+            return
+
+
+def _plain_lines(*, echoes: bool) -> Iterator[str]:
+    for line in sys.stdin:
+        if echoes and line.strip():
+            sys.stdout.write(f"{_PROMPT}{line.strip()}\n")
+            sys.stdout.flush()
+        yield line
+
+
+def _simple_lines(status: Callable[[int], Text]) -> Iterator[str]:
+    """Yield lines of a terminal without prompt_toolkit (the extra `chat`): the status line is printed above the prompt."""
+    console = Console(highlight=False)
+    while True:
+        console.print(status(console.width))
+        try:
+            yield input(_PROMPT)
+        except KeyboardInterrupt:
+            sys.stdout.write("\nCtrl-D leaves.\n")
+        except EOFError:
+            return
+
+
+def _prompt_session(chat: Chat, history: Path, status: Callable[[int], Text]) -> "PromptSession[str]":
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  # the extra `chat`
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion  # noqa: PLC0415
+    from prompt_toolkit.document import Document  # noqa: PLC0415
+    from prompt_toolkit.formatted_text import ANSI  # noqa: PLC0415
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.styles import Style  # noqa: PLC0415
+
+    class Commands(Completer):
+        """Completes slash commands and their arguments."""
+
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
+            for offered in suggestions(chat, document.text_before_cursor):
+                yield Completion(offered.text, start_position=offered.start, display_meta=offered.help)
+
+    bare = {"bottom-toolbar": "noreverse", "prompt": "bold ansicyan"}
+    return PromptSession(
+        history=FileHistory(str(history)) if _can_be_written(history) else None,
+        completer=Commands(),
+        complete_while_typing=True,
+        bottom_toolbar=lambda: ANSI(with_ansi_colours(status)),
+        style=Style.from_dict(bare),
+        reserve_space_for_menu=6,
+    )
+
+
+def _can_be_written(file: Path) -> bool:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.open("ab").close()
+    except OSError:
+        return False
+    return True
+
+
+def with_ansi_colours(status: Callable[[int], Text]) -> str:
+    """Return the status line with ANSI colour codes."""
+    console = Console(highlight=False, force_terminal=True, color_system="standard")
+    with console.capture() as captured:
+        console.print(status(console.width - 1), end="", no_wrap=True, overflow="crop")
+    return captured.get()
+
+
+def suggestions(chat: Chat, typed: str) -> list[Suggestion]:
+    """Return the completions of a line typed so far."""
+    if not typed.startswith("/"):
+        return []
+    name, space, rest = typed[1:].partition(" ")
+    if not space:
+        return [
+            Suggestion(text=f"/{each}", start=-len(typed), help=command.help)
+            for each, command in COMMANDS.items()
+            if each.startswith(name)
+        ]
+    found = [each for each in argument_choices(chat, name) if rest.lower() in each.lower()]
+    return [Suggestion(text=each, start=-len(rest)) for each in found[:_MAX_SUGGESTIONS]]
+
+
+def argument_choices(chat: Chat, name: str) -> list[str]:
+    """Return the possible arguments of a command."""
+    match name:
+        case "model":
+            return [model.name for model in load_registry().models]
+        case "resume":
+            return [each.name for each in chat.store.sessions()]
+        case "rewind":
+            return [each.name for each in reversed(chat.session.checkpoints())]
+        case _:
+            return []
+
+
+def read_command(text: str) -> tuple[str, str] | None:
+    """Return the name and the arguments of a slash command; None if the text is not one (a path, for example)."""
+    found = _COMMAND.fullmatch(text.strip())
+    return (found[1].lower(), (found[2] or "").strip()) if found else None
+
+
+def run_command(chat: Chat, name: str, rest: str) -> Blocks:
+    """Run a command and return what to show; raise BadInput if there is no such command, Leave to end the chat."""
+    command = COMMANDS.get(name)
+    if command is None:
+        close = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean /{close[0]}?" if close else "/help lists them"
+        raise BadInput(f"there is no command /{name[:40]}: {hint}")
+    return command.run(chat, rest)
+
+
+def _status_page(session: Session, store: Store) -> Page:
+    """Yield this session's figures, as `lowwater status` shows them."""
     accounts = store.accounts([session.name])
     if not accounts:
         yield Text("Nothing was said yet.")
         return
     registry = load_registry()
-    looked = status_page.Looked(
+    shown = SessionFigures(
         account=accounts[0],
         status=session.status(),
         model=registry.find(session.route.model),
         efficiency=efficiency(accounts, registry),
         cadence=cadence(accounts),
     )
-    yield from status_page.page(looked, width=page_width(), now=time.time())
+    yield from session_page(shown, width=page_width(), now=time.time())
 
 
-def all_efficiency(store: Store) -> Page:
-    """Yield what all kept sessions cost, and what the numbers recommend."""
-    accounts = all_accounts(store)
-    if not accounts:
-        yield Text("Nothing was said yet.")
-        return
-    found = efficiency(accounts, load_registry())
-    yield from efficiency_page.page(found, cadence(accounts), since=None, width=page_width())
-
-
-def context(session: Session) -> Page:
-    """Yield what fills the window, as a bar with its legend; sizes in the model's tokens."""
+def _context_page(session: Session) -> Page:
+    """Yield a bar of what fills the window, with a legend; sizes are in the model's own tokens."""
     view, scale = session.ledger.view, session.scale
     tokenizer = counter_for(session.route.model)
     messages = view.messages
@@ -239,105 +661,6 @@ def context(session: Session) -> Page:
     yield from draw(filled, window, min(page_width(), 100))
 
 
-def checkpoints(session: Session) -> Page:
-    """Yield where the session can go back to."""
-    found = session.checkpoints()
-    if not found:
-        yield Text("There is none yet: a compaction makes one by itself, /checkpoints NAME names this place.")
-        return
-    yield from checkpoints_page(session, found, page_width())
-
-
-def rewound(session: Session, to: str) -> Page:
-    """Go back to a checkpoint, or without one to before the last compaction; yield what that changed."""
-    if not to:
-        own = [each.name for each in session.checkpoints() if each.name.startswith("before-compaction-")]
-        if not own:
-            raise BadInput(
-                "there is no compaction to undo: /checkpoints lists where the session can go back to"
-            )
-        to = own[-1]
-    place = checkpoint_named(session, to)
-    before = session.ledger.view
-    session.rewind(place.position)
-    yield Text.assemble("Rewound to ", (on_one_line(place.name, 200), "bold"))
-    yield from difference_lines(difference(before, session.ledger.view))
-    yield Text(f"/rewind {session.checkpoints()[-1].name} takes it back.", style="bright_black")
-
-
-def recalled(session: Session, wanted: str) -> Page:
-    """Yield messages by words or by handle, those the model is no longer shown included."""
-    if not wanted:
-        raise BadInput("there is nothing to look for: /recall WORDS, or a handle such as /recall lw:12")
-    is_handle = names_messages(wanted)
-    if is_handle and counted_in(read_handle(wanted, of=len(session.ledger.messages))) > 1:
-        yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
-        return
-    found = [Found(session=session.name, recalled=each) for each in session.recall(wanted)]
-    yield from found_page(wanted, found, width=page_width(), whole=is_handle)
-
-
-def sessions(store: Store, current: str) -> Page:
-    """Yield the newest sessions that are kept."""
-    known = store.sessions()
-    if not known:
-        yield Text("No session is kept yet.")
-        return
-    chosen = list(islice(known, _SHOWN))
-    yield narrow_table(rows_of(store, chosen), time.time(), page_width())
-    more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
-    yield Text(
-        f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",
-        style="bright_black",
-    )
-
-
-SlashCommand = Iterable[RenderableType]
-_COMMAND = re.compile(r"/([A-Za-z]*)(?:\s+(.*))?", re.DOTALL)
-
-
-class Leave(Exception):  # not an error
-    """The user wants to leave."""
-
-
-class Command(Struct, frozen=True, kw_only=True):
-    """What the user can type behind a slash."""
-
-    takes: str = ""
-    """What may stand behind its name."""
-    said: str
-    run: Callable[[Chat, str], SlashCommand]
-
-
-def read_command(text: str) -> tuple[str, str] | None:
-    """Return the name and the rest of a slash command; None if a text is none, as a path is not."""
-    found = _COMMAND.fullmatch(text.strip())
-    return (found[1].lower(), (found[2] or "").strip()) if found else None
-
-
-def run_command(chat: Chat, name: str, rest: str) -> SlashCommand:
-    """Do what a command says and return what to show; raise BadInput if there is none of this name, or Leave."""
-    command = COMMANDS.get(name)
-    if command is None:
-        close = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean /{close[0]}?" if close else "/help lists them"
-        raise BadInput(f"there is no command /{name[:40]}: {hint}")
-    return command.run(chat, rest)
-
-
-def choices(chat: Chat, name: str) -> list[str]:
-    """Return what can be completed behind a command."""
-    match name:
-        case "model":
-            return [model.name for model in load_registry().models]
-        case "resume":
-            return [each.name for each in chat.store.sessions()]
-        case "rewind":
-            return [each.name for each in reversed(chat.session.checkpoints())]
-        case _:
-            return []
-
-
 def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
     done = chat.session.compress(focus or None)
     if done is None:
@@ -349,6 +672,20 @@ def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
         f"all {counted(status.history, 'message')} stay in the ledger.",
         style="bright_black",
     )
+
+
+def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
+    yield Text(printable(chat.session.explain()))
+
+
+def _efficiency_page(store: Store) -> Page:
+    """Yield the costs of all stored sessions with advice, as `lowwater efficiency` shows them."""
+    accounts = all_accounts(store)
+    if not accounts:
+        yield Text("Nothing was said yet.")
+        return
+    found = efficiency(accounts, load_registry())
+    yield from efficiency_page(found, cadence(accounts), since=None, width=page_width())
 
 
 def _model(chat: Chat, name: str) -> Iterator[RenderableType]:
@@ -368,6 +705,65 @@ def _model(chat: Chat, name: str) -> Iterator[RenderableType]:
     )
     for each in model.assumptions if name else ():
         yield Text(f"  {each}", style="yellow")
+
+
+def _checkpoints(chat: Chat, name: str) -> Blocks:
+    if name:
+        chat.session.checkpoint(name)
+    return _checkpoint_list(chat.session)
+
+
+def _checkpoint_list(session: Session) -> Page:
+    """Yield the checkpoints that the session can be rewound to."""
+    found = session.checkpoints()
+    if not found:
+        yield Text("There is none yet: a compaction makes one by itself, /checkpoints NAME names this place.")
+        return
+    yield from checkpoints_page(session, found, page_width())
+
+
+def _rewind(session: Session, to: str) -> Page:
+    """Rewind to a checkpoint, by default to before the last compaction; yield what that changed."""
+    if not to:
+        own = [each.name for each in session.checkpoints() if each.name.startswith("before-compaction-")]
+        if not own:
+            raise BadInput(
+                "there is no compaction to undo: /checkpoints lists where the session can go back to"
+            )
+        to = own[-1]
+    place = checkpoint_named(session, to)
+    before = session.ledger.view
+    session.rewind(place.position)
+    yield Text.assemble("Rewound to ", (on_one_line(place.name, 200), "bold"))
+    yield from difference_lines(difference(before, session.ledger.view))
+    yield Text(f"/rewind {session.checkpoints()[-1].name} takes it back.", style="bright_black")
+
+
+def _recall(session: Session, wanted: str) -> Page:
+    """Yield messages found by words or by handle, including those no longer in view."""
+    if not wanted:
+        raise BadInput("there is nothing to look for: /recall WORDS, or a handle such as /recall lw:12")
+    is_handle = names_messages(wanted)
+    if is_handle and message_count(read_handle(wanted, of=len(session.ledger.messages))) > 1:
+        yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
+        return
+    found = [Found(session=session.name, recalled=each) for each in session.recall(wanted)]
+    yield from found_page(wanted, found, width=page_width(), whole=is_handle)
+
+
+def _session_list(store: Store, current: str) -> Page:
+    """Yield the most recent stored sessions."""
+    known = store.sessions()
+    if not known:
+        yield Text("No session is kept yet.")
+        return
+    chosen = list(islice(known, _MAX_SESSIONS_SHOWN))
+    yield narrow_table(rows_of(store, chosen), time.time(), page_width())
+    more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
+    yield Text(
+        f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",
+        style="bright_black",
+    )
 
 
 def _resume(chat: Chat, name: str) -> Iterator[RenderableType]:
@@ -390,447 +786,55 @@ def _new(chat: Chat, _rest: str) -> Iterator[RenderableType]:
     yield Text.assemble("A new session: ", (chat.session.name, "bold"))
 
 
-def _checkpoints(chat: Chat, name: str) -> SlashCommand:
-    if name:
-        chat.session.checkpoint(name)
-    return checkpoints(chat.session)
-
-
-def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
-    yield Text(printable(chat.session.explain()))
-
-
 def _help(_chat: Chat, _rest: str) -> Iterator[RenderableType]:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for name, command in COMMANDS.items():
         takes = f" {command.takes}" if command.takes else ""
-        table.add_row(Text.assemble((f"/{name}", "cyan"), takes), command.said)
+        table.add_row(Text.assemble((f"/{name}", "cyan"), takes), command.help)
     yield table
     yield Text(
         "Anything else goes to the model. Ctrl-C stops an answer, Ctrl-D leaves.", style="bright_black"
     )
 
 
-def _quit(_chat: Chat, _rest: str) -> SlashCommand:
+def _quit(_chat: Chat, _rest: str) -> Blocks:
     raise Leave
 
 
-COMMANDS: MappingProxyType[str, Command] = MappingProxyType(
+COMMANDS: MappingProxyType[str, SlashCommand] = MappingProxyType(
     {
-        "status": Command(
-            said="this session in numbers", run=lambda chat, _: status(chat.session, chat.store)
+        "status": SlashCommand(
+            help="this session in numbers", run=lambda chat, _: _status_page(chat.session, chat.store)
         ),
-        "context": Command(said="what fills the window", run=lambda chat, _: context(chat.session)),
-        "compress": Command(takes="[FOCUS]", said="compact now, FOCUS in more detail", run=_compress),
-        "explain": Command(said="why the last decision was taken", run=_explain),
-        "efficiency": Command(
-            said="what all sessions cost and saved", run=lambda chat, _: all_efficiency(chat.store)
+        "context": SlashCommand(
+            help="what fills the window", run=lambda chat, _: _context_page(chat.session)
         ),
-        "model": Command(takes="[NAME]", said="have another model answer", run=_model),
-        "checkpoints": Command(takes="[NAME]", said="where to go back to; name this place", run=_checkpoints),
-        "rewind": Command(
+        "compress": SlashCommand(takes="[FOCUS]", help="compact now, FOCUS in more detail", run=_compress),
+        "explain": SlashCommand(help="why the last decision was taken", run=_explain),
+        "efficiency": SlashCommand(
+            help="what all sessions cost and saved", run=lambda chat, _: _efficiency_page(chat.store)
+        ),
+        "model": SlashCommand(takes="[NAME]", help="have another model answer", run=_model),
+        "checkpoints": SlashCommand(
+            takes="[NAME]", help="where to go back to; name this place", run=_checkpoints
+        ),
+        "rewind": SlashCommand(
             takes="[CHECKPOINT]",
-            said="undo the last compaction, or go back further",
-            run=lambda chat, to: rewound(chat.session, to),
+            help="undo the last compaction, or go back further",
+            run=lambda chat, to: _rewind(chat.session, to),
         ),
-        "recall": Command(
+        "recall": SlashCommand(
             takes="WORDS|lw:N",
-            said="find what was said, compacted or not",
-            run=lambda chat, wanted: recalled(chat.session, wanted),
+            help="find what was said, compacted or not",
+            run=lambda chat, wanted: _recall(chat.session, wanted),
         ),
-        "sessions": Command(
-            said="the sessions that are kept",
-            run=lambda chat, _: sessions(chat.store, chat.session.name),
+        "sessions": SlashCommand(
+            help="the sessions that are kept",
+            run=lambda chat, _: _session_list(chat.store, chat.session.name),
         ),
-        "resume": Command(takes="[NAME]", said="go on with another session", run=_resume),
-        "new": Command(said="begin a new session", run=_new),
-        "help": Command(said="this list", run=_help),
-        "quit": Command(said="leave; so does Ctrl-D", run=_quit),
+        "resume": SlashCommand(takes="[NAME]", help="go on with another session", run=_resume),
+        "new": SlashCommand(help="begin a new session", run=_new),
+        "help": SlashCommand(help="this list", run=_help),
+        "quit": SlashCommand(help="leave; so does Ctrl-D", run=_quit),
     }
 )
-
-
-_PROMPT = "› "
-_MOST_OFFERED = 40
-
-
-def is_terminal() -> bool:
-    """Return whether somebody can type and see."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def lines_of(chat: Chat, *, history: Path, status: Callable[[int], Text]) -> Iterator[str]:
-    """Yield what the user says until there is no more."""
-    if not is_terminal() or os.environ.get("TERM", "dumb") == "dumb":
-        yield from _plain_lines(echoes=not sys.stdin.isatty())
-        return
-    try:
-        edited = _edited(chat, history, status)
-    except ImportError:
-        yield from _simple_lines(status)
-        return
-    while True:
-        try:
-            yield edited.prompt(_PROMPT)
-        except KeyboardInterrupt:
-            sys.stdout.write("Ctrl-D leaves.\n")
-        except EOFError:
-            return
-
-
-def _plain_lines(*, echoes: bool) -> Iterator[str]:
-    for line in sys.stdin:
-        if echoes and line.strip():
-            sys.stdout.write(f"{_PROMPT}{line.strip()}\n")
-            sys.stdout.flush()
-        yield line
-
-
-def _simple_lines(status: Callable[[int], Text]) -> Iterator[str]:
-    """Yield lines of a terminal without the extra `chat`: the status line stands above the prompt."""
-    console = Console(highlight=False)
-    while True:
-        console.print(status(console.width))
-        try:
-            yield input(_PROMPT)
-        except KeyboardInterrupt:
-            sys.stdout.write("\nCtrl-D leaves.\n")
-        except EOFError:
-            return
-
-
-def _edited(chat: Chat, history: Path, status: Callable[[int], Text]) -> "PromptSession[str]":
-    from prompt_toolkit import PromptSession  # noqa: PLC0415  # the extra `chat`
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion  # noqa: PLC0415
-    from prompt_toolkit.document import Document  # noqa: PLC0415
-    from prompt_toolkit.formatted_text import ANSI  # noqa: PLC0415
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
-    from prompt_toolkit.styles import Style  # noqa: PLC0415
-
-    class Commands(Completer):
-        """Completes slash commands and what stands behind them."""
-
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
-            for offered in completed(chat, document.text_before_cursor):
-                yield Completion(offered.text, start_position=offered.start, display_meta=offered.said)
-
-    bare = {"bottom-toolbar": "noreverse", "prompt": "bold ansicyan"}
-    return PromptSession(
-        history=FileHistory(str(history)) if _can_be_written(history) else None,
-        completer=Commands(),
-        complete_while_typing=True,
-        bottom_toolbar=lambda: ANSI(coloured(status)),
-        style=Style.from_dict(bare),
-        reserve_space_for_menu=6,
-    )
-
-
-def _can_be_written(file: Path) -> bool:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.open("ab").close()
-    except OSError:
-        return False
-    return True
-
-
-def coloured(status: Callable[[int], Text]) -> str:
-    """Return the status line with its colours as a terminal reads them."""
-    console = Console(highlight=False, force_terminal=True, color_system="standard")
-    with console.capture() as captured:
-        console.print(status(console.width - 1), end="", no_wrap=True, overflow="crop")
-    return captured.get()
-
-
-class Offered(Struct, frozen=True, kw_only=True):
-    """One completion: what is put in, where it begins before the cursor, what it does."""
-
-    text: str
-    start: int
-    said: str = ""
-
-
-def completed(chat: Chat, typed: str) -> list[Offered]:
-    """Return what a line that was begun may become."""
-    if not typed.startswith("/"):
-        return []
-    name, space, rest = typed[1:].partition(" ")
-    if not space:
-        return [
-            Offered(text=f"/{each}", start=-len(typed), said=command.said)
-            for each, command in COMMANDS.items()
-            if each.startswith(name)
-        ]
-    found = [each for each in choices(chat, name) if rest.lower() in each.lower()]
-    return [Offered(text=each, start=-len(rest)) for each in found[:_MOST_OFFERED]]
-
-
-_WARNINGS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "bold red"}
-_NOBODY = "not allowed: nobody can be asked here; --yes allows everything"
-
-
-class Screen:
-    """Writes to standard output; nothing that a model, a tool or a file says is obeyed by the terminal.
-
-    `ask` puts a question to the user and returns what was typed; None if nobody is there.
-    """
-
-    def __init__(self, *, allows_all: bool = False, ask: Callable[[str], str] | None = None) -> None:
-        self._console = Console(highlight=False)
-        self._allows_all = allows_all
-        self._ask = ask
-        self._is_midline = False
-        self._wrapping: Wrapping | None = None
-
-    def said(self, piece: str, /) -> None:
-        """Show a piece of the model's text; on a terminal lines are broken between words."""
-        text = printable(piece)
-        if self._console.is_terminal:
-            self._wrapping = self._wrapping or Wrapping(self._console.width)
-            text = self._wrapping.feed(text)
-        self._write(text)
-
-    def calling(self, call: ToolCall, /) -> None:
-        """Show a tool call, on the line that its outcome will end."""
-        self.end_line()
-        room = max(20, page_width() - len(call.name) - 30)
-        subject = "" if class_of(call) == "todo" else on_one_line(subject_of(call), room)
-        line = Text.assemble(("  ▸ ", "cyan"), (on_one_line(call.name, 30), "cyan"), f" {subject}")
-        self._console.print(line, end="", no_wrap=True, overflow="ellipsis")
-        self._is_midline = True
-
-    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
-        """Show how large a result is, or what was wrong; a plan is shown as it is."""
-        if not self._is_midline:
-            self._console.print("   ", end="")
-        if outcome.is_error:
-            said = Text(f" ✗ {on_one_line(outcome.text, 100)}", style="red")
-        else:
-            said = Text(f"  {counted(len(outcome.text), 'character')}", style="bright_black")
-        self._console.print(said)
-        self._is_midline = False
-        if class_of(call) == "todo" and not outcome.is_error:
-            self.show(Padding(Text(printable(outcome.text)), (0, 0, 0, 4)))
-
-    def note(self, sentence: str, /) -> None:
-        """Show something worth knowing that nobody said."""
-        self.show(Text(printable(sentence), style="bright_black"))
-
-    def failed(self, sentence: str, /) -> None:
-        """Show what went wrong."""
-        self.show(Text(printable(" ".join(sentence.split())), style="red"))
-
-    def warned(self, warning: UsageWarning, /) -> None:
-        """Show a warning on the way to the threshold."""
-        self.show(Text(f"▲ {warning.level}: {warning.sentence}", style=_WARNINGS[warning.level]))
-
-    def happened(self, _session: str, event: Event, /) -> None:
-        """Show a compaction: what it did, and why."""
-        if not isinstance(event, Compaction):
-            return
-        by = ", ".join(event.mechanisms)
-        done = f"{event.before:,} → {event.after:,} tokens by {by}"
-        if event.summarizer:
-            done += f", a summary of {event.summary_tokens:,} tokens by {event.summarizer}"
-        self.show(Text.assemble(("◆ compacted ", "bold magenta"), done))
-        self.show(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 2)))
-
-    def allow(self, question: str, /) -> bool:
-        """Ask the user whether something may be done; `a` allows everything from now on."""
-        if self._allows_all:
-            return True
-        self.end_line()
-        if self._ask is None:
-            self.note(_NOBODY)
-            return False
-        self.show(Text.assemble(("  ? ", "bold yellow"), printable(question)))
-        answer = self._ask("    yes, no or always [y/N/a] ").strip().lower()
-        self._allows_all = answer in ("a", "always")
-        return self._allows_all or answer in ("y", "yes")
-
-    def show(self, *blocks: RenderableType) -> None:
-        """Show blocks one below the other."""
-        self.end_line()
-        width = page_width()
-        for block in blocks:
-            self._console.print(fitted_block(block, width), width=width)
-
-    def end_line(self) -> None:
-        """Begin a new line unless one has just begun."""
-        if self._wrapping is not None:
-            self._write(self._wrapping.end())
-            self._wrapping = None
-        if self._is_midline:
-            self._write("\n")
-
-    def _write(self, text: str) -> None:
-        if text:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-            self._is_midline = not text.endswith("\n")
-
-
-_PACE = 0.008
-"""Seconds between two words of the script, where somebody watches."""
-
-
-@with_settings
-def chat(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A session to go on with, or to begin.", show_default=False),
-    ] = None,
-    *,
-    model: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The model that answers; default: by the key.", show_default=False),
-    ] = "",
-    base_url: Annotated[
-        str,
-        typer.Option(metavar="URL", help="Where it is asked; default: its provider.", show_default=False),
-    ] = "",
-    format: Annotated[
-        str, typer.Option(metavar="FORMAT", help="What is spoken at that URL: auto, openai or anthropic.")
-    ] = "auto",
-    api_key_env: Annotated[
-        str,
-        typer.Option(metavar="VAR", help="The variable with the key for that URL.", show_default=False),
-    ] = "",
-    context_length: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=4_000, help="The model's window, if another than known.", show_default=False
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Run commands and write files without asking.")] = False,
-    scripted: Annotated[
-        bool, typer.Option("--scripted", help="Let the built-in script answer, key or not.")
-    ] = False,
-    store: StoreAddress = "",
-    settings: Resolved,
-) -> None:
-    """Talk to a model that has tools, in a window that never overflows.
-
-    The tools are shell, read_file, write_file, search, todo and memory; they
-    work in this directory, and you are asked before a command runs or a file
-    is written. The key is taken from ANTHROPIC_API_KEY or OPENAI_API_KEY; any
-    OpenAI- or Anthropic-compatible address will do. Without a key and an
-    address a built-in script answers, so that everything can be tried: nothing
-    is sent and nothing paid.
-
-    Lines that begin with a slash are commands: /help lists them. The line
-    below the prompt shows how full the window is, with marks at the warning
-    levels, the bill and the cache. Ctrl-C stops an answer, Ctrl-D leaves; the
-    session is kept, and `lowwater chat NAME` goes on with it.
-
-    lowwater chat                                 try it: "work for 40 steps"
-    lowwater chat refactor-auth --model claude-opus-5-5
-    lowwater chat --base-url http://127.0.0.1:8000/v1 --model qwen3
-    echo "read README.md" | lowwater chat         from a script, with --yes
-    """
-    held = settings.settings
-    watched = is_terminal()
-    reach = reach_for(
-        base_url=base_url.strip(),
-        format=_format(format),
-        key_variable=api_key_env.strip(),
-        is_scripted=scripted,
-        pace=_PACE if watched else 0.0,
-        environment=os.environ,
-    )
-    screen = Screen(allows_all=yes, ask=asked if watched else None)
-    address = _address(store, is_scripted=reach.is_scripted)
-    with opened_store(address, redact=held.privacy.redact, creates=True) as opened:
-        talked = Chat(
-            reach=reach,
-            model=model_for(model.strip(), reach, os.environ),
-            store=opened,
-            settings=held,
-            directory=Path.cwd(),
-            memory=Memory(default_file()),
-            watcher=screen,
-            allow=screen.allow,
-            sinks=[CallbackSink(screen.happened)],
-            on_warning=screen.warned,
-            context_length=context_length,
-            withheld=(api_key_env,) if api_key_env else (),
-            name=name,
-        )
-        try:
-            _greet(talked, screen)
-            went_well = _talk(talked, screen, held, watched=watched)
-            _part(talked, screen, address)
-        finally:
-            talked.close()
-    if not went_well:
-        sys.exit(FAILED)
-
-
-def _talk(chat: Chat, screen: Screen, settings: Settings, *, watched: bool) -> bool:
-    """Take the user's lines until there is no more; return whether all was done, if nobody watched."""
-    status = partial(_load, chat, settings)
-    went_well = True
-    for line in lines_of(chat, history=_history(), status=status):
-        text = line.strip()
-        if not text:
-            continue
-        try:
-            with unseen_keys():
-                _do(chat, screen, text)
-        except Leave:
-            break
-        except KeyboardInterrupt:
-            screen.note("stopped; what was said and done until then is kept")
-        except LowwaterError as error:
-            screen.failed(str(error))
-            went_well = watched
-        screen.show(Text() if watched else status(page_width()))
-    return went_well
-
-
-def _do(chat: Chat, screen: Screen, text: str) -> None:
-    command = read_command(text)
-    if command is None:
-        chat.say(text)
-    else:
-        screen.show(*run_command(chat, *command))
-
-
-def _load(chat: Chat, settings: Settings, width: int) -> Text:
-    levels = settings.output.warning_levels
-    return load_line(chat.session.status(), levels, is_scripted=chat.is_scripted, width=width)
-
-
-def _greet(chat: Chat, screen: Screen) -> None:
-    status, named = chat.session.status(), on_one_line(chat.session.name, 60)
-    begun = f"going on with {named}, {counted(status.history, 'message')}" if status.history else named
-    screen.show(Text.assemble(("lowwater chat", "bold"), f" · {chat.agent.upstream.model} · {begun} · /help"))
-    if chat.is_scripted:
-        screen.note(
-            "A built-in script answers as that model would be billed: nothing is sent, nothing is paid. "
-            "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url, for a real one."
-        )
-
-
-def _part(chat: Chat, screen: Screen, address: str) -> None:
-    """Say how to go on with a session that is kept."""
-    if chat.session.status().history and (address or default_address()) != FORGETFUL:
-        again = shlex.join(["lowwater", "chat", chat.session.name])
-        screen.note(f"Kept as {chat.session.name}: `{again}` with the same options goes on with it.")
-
-
-def _address(given: str, *, is_scripted: bool) -> str:
-    """Return where sessions are kept; those of the script apart, for nobody was really billed what they cost."""
-    if given.strip() or not is_scripted or os.environ.get(VARIABLE, "").strip():
-        return given
-    return f"sqlite:///{default_path().with_name('scripted.db')}"
-
-
-def _format(named: str) -> Format | None:
-    if named not in FORMATS:
-        raise UnknownFormat(f"there is no format {named[:40]!r}: use auto, openai or anthropic")
-    return FORMATS[named]
-
-
-def _history() -> Path:
-    return user_data_path("lowwater", appauthor=False) / "chat-history"

@@ -1,4 +1,4 @@
-"""What all commands share: help that reads well, one sentence on failure, a flag per setting."""
+"""What all commands share: exit codes and error messages, Ctrl-C, and an option for every setting."""
 
 import inspect
 import io
@@ -18,25 +18,38 @@ from msgspec import inspect as types
 from typer.core import TyperCommand, TyperGroup
 
 from lowwater.adapters.settings import load_settings
-from lowwater.cli.wording import written
+from lowwater.cli.wording import setting_text
 from lowwater.errors import LowwaterError, defect
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
 
+OK = 0
+FAILED = 1
+DEFECT = 70
+INTERRUPTED = 130
+SETTINGS_PARAMETER = "settings"
+"""The parameter through which a command receives its Resolved settings."""
+NAME_PLACEHOLDER = "NAME"
+NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
+]
+
 
 class Command(TyperCommand):
-    """A command whose help does not call its switches `<bool>`."""
+    """A command whose help does not label its switches `<bool>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
-        """Return the parameters, switches without a label."""
+        """Return the parameters, with the labels of switches removed."""
         return _unlabelled(super().get_params(ctx))
 
 
 class Group(TyperGroup):
-    """A group whose help does not call its switches `<bool>`."""
+    """A group whose help does not label its switches `<bool>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
-        """Return the parameters, switches without a label."""
+        """Return the parameters, with the labels of switches removed."""
         return _unlabelled(super().get_params(ctx))
 
 
@@ -47,23 +60,17 @@ def _unlabelled(params: list[Any]) -> list[Any]:
     return params
 
 
-OK = 0
-FAILED = 1
-DEFECT = 70
-INTERRUPTED = 130
-
-
 def say(text: str) -> None:
-    """Tell the user one thing on standard error, on one line."""
+    """Print a message on standard error, on one line."""
     sys.stderr.write(f"lowwater: {' '.join(text.split())}\n")
 
 
 @contextmanager
 def noting_interrupts() -> Iterator[list[int]]:
-    """Give a list that Ctrl-C adds to, beside the KeyboardInterrupt that it raises.
+    """Yield a list to which Ctrl-C appends, in addition to raising KeyboardInterrupt.
 
-    An exception that is raised inside a finalizer or a callback of an extension module is lost, and one that cleaning
-    up raises takes its place: the list tells all the same.
+    Python drops an exception raised inside a finalizer or a callback of an extension module, and an exception raised during
+    cleanup can replace it; the list still shows that Ctrl-C was pressed.
     """
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -82,7 +89,7 @@ def noting_interrupts() -> Iterator[list[int]]:
 
 
 def run(command: Callable[[], object]) -> int:
-    """Run `command` and return the process's exit code; whatever goes wrong becomes one sentence."""
+    """Run `command` and return the exit code of the process; every error is printed as one sentence."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -110,7 +117,7 @@ def _exit_code(command: Callable[[], object]) -> int:
 
 
 def _forget_stdout() -> None:
-    # The reader has gone: what is still buffered must not be written when the interpreter exits.
+    # The reader closed the pipe: buffered output must not be flushed when the interpreter exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -121,24 +128,11 @@ def _defect(error: Exception) -> int:
     return DEFECT
 
 
-TAKES = "settings"
-"""The parameter by which a command receives its Resolved."""
-
-NAME = "NAME"
-
-NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
-]
-
-
 def with_settings(command: Callable[..., None], *, listed: bool = False) -> Callable[..., None]:
     """Return `command` with `--config` and a flag for every setting; it receives a Resolved as `settings`.
 
-    The flags are `listed` in the help of one command only: there are many, and they mean the same everywhere. What a
-    person should know about the settings (clamped values, unknown variables) goes to standard error.
+    The flags are `listed` in the help of one command only: there are many, and they mean the same everywhere. Warnings
+    about the settings (clamped values, unknown variables) go to standard error.
     """
 
     def run(*, config: Path | None, **given: object) -> None:
@@ -147,14 +141,14 @@ def with_settings(command: Callable[..., None], *, listed: bool = False) -> Call
         resolved = load_settings(config=config, env=os.environ, flags=said, policies=policy_names)
         for warning in resolved.warnings:
             say(f"warning: {warning}")
-        command(**given, **{TAKES: resolved})
+        command(**given, **{SETTINGS_PARAMETER: resolved})
 
     own = inspect.signature(command, eval_str=True).parameters.values()
     parameters = [
         *(
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for parameter in own
-            if parameter.name != TAKES
+            if parameter.name != SETTINGS_PARAMETER
         ),
         _parameter("config", ConfigFile),
         *(_parameter(setting.name, _flag(setting, hidden=not listed)) for setting in catalogue()),
@@ -185,9 +179,9 @@ def _flag(setting: Setting, *, hidden: bool) -> object:
 
 
 def _help(setting: Setting) -> str:
-    words = setting.choices if _placeholder(setting.options[0]) == NAME else ()
+    words = setting.choices if _placeholder(setting.options[0]) == NAME_PLACEHOLDER else ()
     choices = f" One of {', '.join(words)}." if words else ""
-    return f"{setting.description}{choices} \\[{written(setting.default)}]"
+    return f"{setting.description}{choices} \\[{setting_text(setting.default)}]"
 
 
 def _metavar(setting: Setting) -> str:
@@ -209,4 +203,4 @@ def _placeholder(kind: types.Type) -> str:
         case types.StructType():
             return "MAP"
         case _:
-            return NAME
+            return NAME_PLACEHOLDER

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lowwater.cli.command import with_settings
 from lowwater.cli.kept_sessions import fitted_block
-from lowwater.cli.wording import written
+from lowwater.cli.wording import setting_text
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Effective, Resolved, sections
 from lowwater.settings.schema import settings_schema
@@ -158,7 +158,7 @@ def _card_table(found: Effective) -> Table:
         ("from", _origin(found)),
         ("means", setting.description),
         ("takes", setting.expected),
-        ("default", written(setting.default)),
+        ("default", setting_text(setting.default)),
         ("in lowwater.yaml", setting.path),
         ("in the environment", setting.variable),
         ("as a flag", setting.flag),
@@ -169,7 +169,7 @@ def _card_table(found: Effective) -> Table:
 
 
 def _value(found: Effective) -> Text:
-    text = Text(written(found.value), style="" if found.source == "default" else "bold")
+    text = Text(setting_text(found.value), style="" if found.source == "default" else "bold")
     if found.clamped_from is not None:
         text.append(f" (clamped from {found.clamped_from})", style="not bold yellow")
     return text

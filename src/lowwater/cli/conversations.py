@@ -30,6 +30,18 @@ FORMATS: dict[str, Format | None] = {
 }
 DEFAULT_MODEL = "claude-opus-5-5"
 ASSUMED_MODEL = f"The file names no model: {DEFAULT_MODEL} is assumed, --model names another."
+_COLOURS = {
+    "tools": "bright_black",
+    "system": "blue",
+    "user": "green",
+    "assistant": "cyan",
+    "thinking": "magenta",
+    "tool calls": "yellow",
+    "tool results": "red",
+    "images": "bright_magenta",
+    "documents": "bright_blue",
+    "other": "white",
+}
 
 
 class OpenedFile(Struct, frozen=True, kw_only=True):
@@ -131,20 +143,6 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
         tools=Raw(conversation.tools) if conversation.tools else None,
     )
     return session
-
-
-_COLOURS = {
-    "tools": "bright_black",
-    "system": "blue",
-    "user": "green",
-    "assistant": "cyan",
-    "thinking": "magenta",
-    "tool calls": "yellow",
-    "tool results": "red",
-    "images": "bright_magenta",
-    "documents": "bright_blue",
-    "other": "white",
-}
 
 
 def draw(contents: Contents, context: int, width: int) -> Iterator[Table | Text]:

@@ -40,6 +40,18 @@ _CHARACTERS_PER_TOKEN = 4
 _INSTRUCTION = 400
 _LIFETIME = 300.0
 """Seconds for which the provider's cache keeps a prefix."""
+_OURS, _LEAST = "rent-or-buy", "optimum"
+_BAR = 50
+_WATCHED_SECONDS = 8.0
+_COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
+_HANDLE = re.compile(r"lw:\d+")
+_SEARCH = "FAILED test"
+_FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
+_LOOKED_AT = 20
+_OUR_POLICY = "rent-or-buy"
+_CEILING = 60_000
+_FIXED = "runway"
+"""What the bill is compared with: a rule with a fixed trigger."""
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -178,9 +190,6 @@ def _exchanges(recorded: DemoSession) -> Iterator[Exchange]:
         new = []
 
 
-_OURS, _LEAST = "rent-or-buy", "optimum"
-
-
 def print_hindsight(console: Console, recording: Recording) -> None:
     """Print what a session costs under a few policies and at least; one line if that cannot be computed here."""
     console.print(Text("\nwith hindsight", style="bold"))
@@ -206,19 +215,6 @@ def print_hindsight(console: Console, recording: Recording) -> None:
             style=style,
         )
     console.print(table)
-
-
-_BAR = 50
-_WATCHED_SECONDS = 8.0
-_COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
-_HANDLE = re.compile(r"lw:\d+")
-_SEARCH = "FAILED test"
-_FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
-_LOOKED_AT = 20
-_OUR_POLICY = "rent-or-buy"
-_CEILING = 60_000
-_FIXED = "runway"
-"""What the bill is compared with: a rule with a fixed trigger."""
 
 
 def demo(

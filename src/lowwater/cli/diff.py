@@ -32,6 +32,7 @@ _KINDS = {
 _UNDER = " " * 6
 """How lines begin that show what changed inside a message."""
 _SIGNS = {"+": "green", "-": "red", "@": "cyan"}
+_NOW = "now"
 
 
 def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[Text | Padding]:
@@ -70,9 +71,6 @@ def difference_said(difference: Difference, *, full: bool) -> dict[str, object]:
 def _style(line: str) -> str:
     words = line.split(maxsplit=1)
     return _KINDS.get(words[0] if words else "", "bright_black")
-
-
-_NOW = "now"
 
 
 def diff(

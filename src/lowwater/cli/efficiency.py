@@ -1,4 +1,4 @@
-"""`lowwater efficiency`: what kept sessions cost and what compaction did about it."""
+"""`lowwater efficiency`: what stored sessions cost and what compaction saved."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -35,40 +35,85 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 
-
-def costs_said(of: Figures) -> str:
-    """Say what calls and summaries cost, and what calls would have cost untouched; what is missing is counted."""
-    summaries = f" and {amount(of.summary_cost)} for summaries" if of.summary_cost != 0 else ""
-    untouched = f"; about {amount(of.untouched)} untouched" if of.untouched is not None and of.passes else ""
-    missing = f" ({counted(of.unpriced_turns, 'turn')} not priced)" if of.unpriced_turns else ""
-    return f"{amount(of.cost)} for calls{summaries}{untouched}{missing}"
-
-
-def repaid_said(of: Repayment) -> str:
-    """Say how many compactions paid for themselves."""
-    told = [f"{of.paid:,} paid back"] if of.paid else []
-    told += [f"{of.open:,} not yet"] if of.open else []
-    undone = f" ({of.undone:,} undone)" if of.undone else ""
-    told += [f"{of.failed:,} never will{undone}"] if of.failed else []
-    told += [f"{of.unknown:,} cannot be told"] if of.unknown else []
-    return ", ".join(told) or "nothing to pay back"
-
-
-def payback_said(of: Repayment) -> str:
-    """Say how many compactions paid for themselves, and after how many calls against how many predicted."""
-    if of.predicted is None or of.realised is None:
-        return repaid_said(of)
-    return f"{repaid_said(of)}; after {of.realised:.1f} later calls, predicted {of.predicted:.1f}"
-
-
 _WIDE = 105
-_IN_ALL = "in all"
-_LEAST = 12
-"""Columns that a model has at least."""
+_TOTAL = "in all"
+_MIN_MODEL_WIDTH = 12
+"""The least width of the column with the model's name."""
 
 
-def page(found: Efficiency, of: Cadence, *, since: float | None, width: int) -> Iterator[Table | Text]:
-    """Yield everything to show, a block each."""
+def efficiency(
+    *,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Only what happened since then: 30d, 12h, 2w, or a day such as 2026-11-01.",
+            show_default=False,
+        ),
+    ] = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only this session.",
+            show_default=False,
+            autocompletion=complete_session,
+        ),
+    ] = "",
+    store: StoreAddress = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show what sessions cost, what compaction saved, and what the numbers recommend.
+
+    "Untouched" estimates what the calls would have cost without compaction;
+    "net" is what was saved after deducting the cost of summaries and of
+    rewriting the cache. Payback is the number of later calls after which a
+    compaction had saved what it cost, next to the prediction made when it was
+    decided. Different spellings of a model's name are counted together. In
+    JSON, money is in nano-dollars, or null if unknown.
+
+    lowwater efficiency                        all sessions
+    lowwater efficiency --since 30d
+    lowwater efficiency --session refactor-auth --json
+    """
+    begin = read_since(since, time.time()) if since else None
+    with opened_store(store) as opened:
+        accounts = _accounts(opened, session, begin)
+    found = efficiency_of(accounts, load_registry())
+    if json:
+        print_json(_efficiency_json(found, accounts, begin))
+        return
+    if not accounts:
+        raise BadInput(EMPTY if begin is None else f"nothing happened in any session since {moment(begin)}")
+    print_page(efficiency_page(found, cadence(accounts), since=begin, width=page_width()))
+
+
+def _accounts(store: Store, session: str, begin: float | None) -> list[Account]:
+    every = store.accounts([find_session(store, session).name]) if session else all_accounts(store)
+    if begin is None:
+        return every
+    later = (later_than(account, begin) for account in every)
+    return [account for account in later if account.records or account.events]
+
+
+def _efficiency_json(
+    found: Efficiency, accounts: Sequence[Account], begin: float | None
+) -> dict[str, object]:
+    return {
+        "since": begin,
+        "total": found.total,
+        "models": found.models,
+        "summarizers": found.summarizers,
+        "repayment": found.repayment,
+        "cadence": cadence(accounts),
+        "advice": [{"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice],
+    }
+
+
+def efficiency_page(
+    found: Efficiency, of: Cadence, *, since: float | None, width: int
+) -> Iterator[Table | Text]:
+    """Yield the blocks of the page."""
     total = found.total
     begun = f" since {day(since)}" if since is not None else ""
     yield Text.assemble(
@@ -102,14 +147,14 @@ def _by_model(found: Efficiency, width: int) -> Table:
     taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
     gap = 2 if is_wide else 1
     table = _table(gap=gap)
-    model = max(_LEAST, width - taken - gap * (len(titles) + 1))
+    model = max(_MIN_MODEL_WIDTH, width - taken - gap * (len(titles) + 1))
     table.add_column("model", no_wrap=True, overflow="ellipsis", max_width=model)
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     for each, cells in zip(found.models, rows, strict=False):
         table.add_row(Text(each.model), *cells)
     if len(found.models) != 1:
-        table.add_row(_IN_ALL, *rows[-1], style="bold")
+        table.add_row(_TOTAL, *rows[-1], style="bold")
     return table
 
 
@@ -121,7 +166,7 @@ def _cells(of: Figures, *, is_wide: bool) -> list[Text]:
 
 
 def _saved(models: Sequence[Figures], width: int) -> Table:
-    """Return what each model's calls cost against what they would have cost, as bars on one scale."""
+    """Return bars on one scale: what each model's calls cost, and what they would have cost without compaction."""
     table = _table(header=False)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
     table.add_column(no_wrap=True)
@@ -134,8 +179,8 @@ def _saved(models: Sequence[Figures], width: int) -> Table:
         paid = bar(each.cost, most, room)
         saved = max(0, round(room * each.untouched / most) - len(paid))
         less = 1 - each.cost / each.untouched
-        told = f"{less:.0%} less" if less >= 0 else f"{-less:.0%} more"
-        said = f"{amount(each.cost)} of {amount(each.untouched)}, {told}"
+        change = f"{less:.0%} less" if less >= 0 else f"{-less:.0%} more"
+        said = f"{amount(each.cost)} of {amount(each.untouched)}, {change}"
         table.add_row(
             Text(each.model), paid + Text("░" * saved, style="green"), Text(said, style="bright_black")
         )
@@ -152,7 +197,9 @@ def _payback(paid: Repayment, width: int) -> Iterator[Table | Text]:
         for said, calls in (("predicted", paid.predicted), ("realised", paid.realised)):
             table.add_row(said, f"{calls:,.1f}", bar(calls, most, room))
         yield table
-    yield Text(f"of {counted(paid.compactions, 'purchase')}: {repaid_said(paid)}", style="bright_black")
+    yield Text(
+        f"of {counted(paid.compactions, 'purchase')}: {repayment_sentence(paid)}", style="bright_black"
+    )
 
 
 def _summaries(summarizers: Sequence[Summarizing]) -> Table:
@@ -179,68 +226,26 @@ def _table(*, header: bool = True, gap: int = 2) -> Table:
     )
 
 
-def efficiency(
-    *,
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN",
-            help="Only what happened since then: 30d, 12h, 2w ago, or a day such as 2026-11-01.",
-            show_default=False,
-        ),
-    ] = "",
-    session: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Only this session.",
-            show_default=False,
-            autocompletion=complete_session,
-        ),
-    ] = "",
-    store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
-) -> None:
-    """Show what sessions cost, what compaction saved, and what the numbers recommend.
-
-    "Untouched" is about what the calls would have cost had nothing ever been
-    compacted; "net" is what was saved of it, summaries and rewriting of the
-    cache deducted. Payback is the number of later calls after which a
-    compaction had saved what it cost, beside what was predicted when it was
-    decided. Models are matched whatever spelling calls used. In JSON money is
-    in nano-dollars, and null if it is not known.
-
-    lowwater efficiency                        all sessions
-    lowwater efficiency --since 30d
-    lowwater efficiency --session refactor-auth --json
-    """
-    begin = read_since(since, time.time()) if since else None
-    with opened_store(store) as opened:
-        accounts = _accounts(opened, session, begin)
-    found = efficiency_of(accounts, load_registry())
-    if json:
-        print_json(_said(found, accounts, begin))
-        return
-    if not accounts:
-        raise BadInput(EMPTY if begin is None else f"nothing happened in any session since {moment(begin)}")
-    print_page(page(found, cadence(accounts), since=begin, width=page_width()))
+def costs_sentence(of: Figures) -> str:
+    """Return the cost of calls and summaries, the cost without compaction, and the number of turns without a price."""
+    summaries = f" and {amount(of.summary_cost)} for summaries" if of.summary_cost != 0 else ""
+    untouched = f"; about {amount(of.untouched)} untouched" if of.untouched is not None and of.passes else ""
+    missing = f" ({counted(of.unpriced_turns, 'turn')} not priced)" if of.unpriced_turns else ""
+    return f"{amount(of.cost)} for calls{summaries}{untouched}{missing}"
 
 
-def _accounts(store: Store, session: str, begin: float | None) -> list[Account]:
-    every = store.accounts([find_session(store, session).name]) if session else all_accounts(store)
-    if begin is None:
-        return every
-    later = (later_than(account, begin) for account in every)
-    return [account for account in later if account.records or account.events]
+def payback_sentence(of: Repayment) -> str:
+    """Return how many compactions have paid for themselves, and after how many calls compared with the prediction."""
+    if of.predicted is None or of.realised is None:
+        return repayment_sentence(of)
+    return f"{repayment_sentence(of)}; after {of.realised:.1f} later calls, predicted {of.predicted:.1f}"
 
 
-def _said(found: Efficiency, accounts: Sequence[Account], begin: float | None) -> dict[str, object]:
-    return {
-        "since": begin,
-        "total": found.total,
-        "models": found.models,
-        "summarizers": found.summarizers,
-        "repayment": found.repayment,
-        "cadence": cadence(accounts),
-        "advice": [{"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice],
-    }
+def repayment_sentence(of: Repayment) -> str:
+    """Return how many compactions have paid for themselves."""
+    parts = [f"{of.paid:,} paid back"] if of.paid else []
+    parts += [f"{of.open:,} not yet"] if of.open else []
+    undone = f" ({of.undone:,} undone)" if of.undone else ""
+    parts += [f"{of.failed:,} never will{undone}"] if of.failed else []
+    parts += [f"{of.unknown:,} cannot be told"] if of.unknown else []
+    return ", ".join(parts) or "nothing to pay back"

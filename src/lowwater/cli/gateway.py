@@ -1,4 +1,4 @@
-"""`lowwater run`, `lowwater serve` and `lowwater mcp`: the gateway in front of agents one did not write."""
+"""`lowwater run`, `lowwater serve` and `lowwater mcp`: commands that put Lowwater between an agent and its provider."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ from lowwater.cli.kept_sessions import (
     opened_store,
     page_width,
 )
-from lowwater.cli.status import Line, line_of, lines_table, total_of
+from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
 from lowwater.cli.wording import amount, printable
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
@@ -47,86 +47,106 @@ from lowwater.protocols import Store
 from lowwater.session.session import Session
 from lowwater.settings.resolve import Resolved
 
-
-def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
-    """Print what was spent since a moment, session by session, and what compaction saved of it; or that `nothing` was."""
-    registry = load_registry()
-    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
-    totals = [total_of(account, registry) for account in accounts]
-    lines = [line_of(account, total) for account, total in zip(accounts, totals, strict=True)]
-    if json:
-        sys.stderr.write(msgspec.json.encode(_said(accounts, lines, totals)).decode() + "\n")
-    elif not lines:
-        say(nothing)
-    else:
-        _print(accounts, lines, totals)
-
-
-def _print(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> None:
-    console = Console(file=sys.stderr, highlight=False)
-    console.print()
-    console.print(lines_table(lines, width=page_width(), now=time.time()))
-    calls = counted(sum(total.turns for total in totals), "call")
-    console.print(f"{calls} for {amount(_cost(lines))}; compaction saved {amount(_net(totals))}")
-    if off := _thinking_off(accounts):
-        console.print(
-            f"thinking was disabled in {counted(off, 'call')}: a compaction took away what began it"
-        )
-
-
-def _said(accounts: list[Account], lines: list[Line], totals: list[Figures]) -> dict[str, object]:
-    """Return the bill for programs; money is in nano-dollars, null where a price is not known."""
-    return {
-        "calls": sum(total.turns for total in totals),
-        "cost": _cost(lines),
-        "net": _net(totals),
-        "thinking_off": _thinking_off(accounts),
-        "sessions": lines,
-    }
-
-
-def _thinking_off(accounts: list[Account]) -> int:
-    """Return in how many calls a thinking budget was disabled because the provider would have refused it."""
-    return sum(record.thinking_off for account in accounts for record in account.records)
-
-
-def _cost(lines: list[Line]) -> int | None:
-    known = [line.cost for line in lines]
-    return None if None in known else sum(each or 0 for each in known)
-
-
-def _net(totals: list[Figures]) -> int | None:
-    nets = [total.net for total in totals]
-    return None if None in nets else sum(each or 0 for each in nets)
-
-
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
-
-AnthropicUpstream = Annotated[
-    str, typer.Option(metavar="URL", help="Where Anthropic-speaking requests go.", show_default=False)
+AnthropicOption = Annotated[
+    str,
+    typer.Option(metavar="URL", help="The upstream for requests in Anthropic's format.", show_default=False),
 ]
-OpenAiUpstream = Annotated[
-    str, typer.Option(metavar="URL", help="Where OpenAI-speaking requests go.", show_default=False)
+OpenAiOption = Annotated[
+    str,
+    typer.Option(metavar="URL", help="The upstream for requests in OpenAI's formats.", show_default=False),
 ]
-Marks = Annotated[
+MarksOption = Annotated[
     Literal["client", "auto"],
-    typer.Option(help="Cache marks: the client's own, or ours too."),
+    typer.Option(help="Cache marks: only the client's, or Lowwater's as well."),
 ]
-Recall = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
-ContinueBySummary = Annotated[
+RecallOption = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
+ContinueOption = Annotated[
     bool,
     typer.Option(
         "--continue-by-summary",
-        help="Go on by a quoted summary.",
+        help="Continue the session whose summary a new one quotes.",
     ),
 ]
-Summaries = Annotated[
+SummariesOption = Annotated[
     bool,
     typer.Option(
         "--summaries-on-client-key",
-        help="Ask on the client's key.",
+        help="Request summaries with the client's key.",
     ),
 ]
+
+
+@with_settings
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", show_default=False),
+    ],
+    *,
+    store: StoreAddress = "",
+    marks: MarksOption = "client",
+    recall: RecallOption = False,
+    summaries_on_client_key: SummariesOption = False,
+    continue_by_summary: ContinueOption = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the bill as JSON, on standard error.")] = False,
+    settings: Resolved,
+) -> None:
+    """Run an agent through a gateway of its own, and print the bill when it ends.
+
+    Only the client learns the gateway's URL, which contains a random secret:
+    through environment variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL),
+    arguments (codex) or settings (opencode). If those variables were already
+    set, the gateway forwards to the URLs they name. The exit code is the
+    client's.
+
+    lowwater run -- claude
+    lowwater run -- codex exec "mend the failing test"
+    lowwater run --recall -- opencode run "what changed?"
+    """
+    if shutil.which(command[0]) is None:
+        raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
+    upstream = upstream_in(os.environ, client_of(command))
+    options = Options(
+        anthropic_upstream=upstream.anthropic,
+        openai_upstream=upstream.openai,
+        settings=settings.settings,
+        tenant=OWN_TENANT,
+        project=project_at(Path.cwd()),
+        capability=new_capability(),
+        joins_by_summary=continue_by_summary,
+        marks=marks,
+        recall=recall,
+        summaries=summaries_on_client_key,
+        summary_model=settings.settings.compression.summary_model or "",
+    )
+    began = time.time()
+    with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
+        code = _run_client(command, options, opened)
+        nothing = f"{client_of(command)} sent no conversation through the gateway"
+        print_bill(opened, since=began, nothing=nothing, json=json)
+    raise typer.Exit(code)
+
+
+def _run_client(command: list[str], options: Options, store: Store) -> int:
+    """Run the client with a gateway in front of it and return its exit code; Ctrl-C goes to the client alone."""
+    try:
+        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
+        from lowwater.gateway.server import served  # noqa: PLC0415
+    except ImportError as error:
+        raise _gateway_extra_missing(error) from None
+    logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+    with served(Gateway(options, store)) as url:
+        client = started(command, f"{url}/{options.capability}", os.environ)
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return subprocess.run(  # noqa: S603 - what the user asked for
+                client.command, env={**os.environ, **client.env}, check=False
+            ).returncode
+        except OSError as error:
+            raise BadInput(f"{written(command)} could not be started: {error.strerror}") from None
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 @with_settings
@@ -134,73 +154,72 @@ def serve(
     *,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 is any free one.")] = 4141,
-    anthropic_upstream: AnthropicUpstream = "",
-    openai_upstream: OpenAiUpstream = "",
+    anthropic_upstream: AnthropicOption = "",
+    openai_upstream: OpenAiOption = "",
     store: StoreAddress = "",
     tenant: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="All clients are this one tenant; without it each API key is a tenant of its own.",
+            help="Treat all clients as this one tenant; by default each API key is its own tenant.",
             show_default=False,
         ),
     ] = "",
-    marks: Marks = "client",
-    recall: Recall = False,
-    summaries_on_client_key: Summaries = False,
+    marks: MarksOption = "client",
+    recall: RecallOption = False,
+    summaries_on_client_key: SummariesOption = False,
     require_key: Annotated[
         bool,
         typer.Option(
             "--require-key",
-            help="Refuse requests without a credential of their own.",
+            help="Refuse requests that carry no credential.",
         ),
     ] = False,
     open_to_all: Annotated[
         bool,
         typer.Option(
             "--open-to-all",
-            help=f"Listen where other machines can reach it although {ACCESS_KEYS} names no keys.",
+            help=f"Allow other machines to connect even if {ACCESS_KEYS} is empty.",
         ),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A Host to answer to beside this machine's own; may be repeated."),
+        typer.Option(metavar="NAME", help="Also accept this Host header; may be repeated."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="An Origin whose pages may send requests; may be repeated."),
+        typer.Option(metavar="URL", help="Accept requests from pages of this Origin; may be repeated."),
     ] = None,
     trust_tokens: Annotated[
         bool,
         typer.Option(
             "--trust-tokens",
-            help="Tell tenants by the accounts that tokens name: something in front must check signatures.",
+            help="Derive tenants from the accounts in tokens; a proxy in front must verify signatures.",
         ),
     ] = False,
-    continue_by_summary: ContinueBySummary = False,
+    continue_by_summary: ContinueOption = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
-    max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="Requests under way at once.")] = 512,
+    max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="The most requests at once.")] = 512,
     max_messages: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="The longest list that is worked on; a longer one goes on as it came."
+            min=0, metavar="N", help="The longest message list to process; longer ones pass unchanged."
         ),
     ] = 20_000,
     quiet_log: Annotated[
         bool,
-        typer.Option(
-            "--no-log", help="Write no line per request (on a terminal for a person, in a pipe as JSON)."
-        ),
+        typer.Option("--no-log", help="Do not log requests (readable lines on a terminal, JSON in a pipe)."),
     ] = False,
     settings: Resolved,
 ) -> None:
     """Run the gateway: point a client's base URL at it, and its conversations are compacted when that pays.
 
-    Requests with nothing to compact go through byte for byte. Every message
-    is kept in the store once the provider took it; keys go through and are
-    neither kept nor logged. If LOWWATER_GATEWAY_KEYS names keys, every request
-    must bring one as x-lowwater-key; only this machine's own addresses need
-    none. `/healthz` and `/metrics` are for operators.
+    Requests with nothing to compact pass through byte for byte. Messages are
+    stored once the provider has accepted them; API keys are passed on and
+    neither stored nor logged. If LOWWATER_GATEWAY_KEYS lists keys, every
+    request must send one as x-lowwater-key; to listen on an address that
+    other machines can reach, keys are required. `/healthz` and `/metrics` are
+    for operators.
 
     lowwater serve
     ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude
@@ -238,19 +257,21 @@ def serve(
     run_gateway(options, store, host=host, port=port)
 
 
+def _access_keys() -> tuple[str, ...]:
+    return tuple(key.strip() for key in os.environ.get(ACCESS_KEYS, "").split(",") if key.strip())
+
+
 def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal stops it; on a terminal, print the bill then."""
     try:
         from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.server import serve as run  # noqa: PLC0415
+        from lowwater.gateway.server import serve as serve_until_signal  # noqa: PLC0415
     except ImportError as error:
-        raise BadSetting(
-            f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"
-        ) from None
+        raise _gateway_extra_missing(error) from None
     began = time.time()
     with opened_store(store, redact=options.settings.privacy.redact, creates=True) as opened:
         try:
-            run(
+            serve_until_signal(
                 Gateway(options, opened),
                 host=host,
                 port=port,
@@ -264,10 +285,10 @@ def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
 
 
 class RequestLines(logging.Formatter):
-    """Writes the gateway's line about a request for a person; every other line as it is."""
+    """Formats the gateway's JSON log lines for a terminal; other lines stay as they are."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return when, what was asked of which model, what was done, and how large and how fast it was."""
+        """Return time, status, model, size, decision, timings, session and outcome on one line."""
         said = record.getMessage()
         try:
             line = msgspec.json.decode(said, type=dict[str, Any])
@@ -290,7 +311,7 @@ class RequestLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Write a line for each request to standard error: for a person on a terminal, else as JSON."""
+    """Log each request to standard error: readable on a terminal, else as JSON."""
     handler = logging.StreamHandler()
     is_watched = handler.stream.isatty()
     handler.setFormatter(RequestLines() if is_watched else logging.Formatter("%(message)s"))
@@ -300,90 +321,13 @@ def log_to_stderr() -> None:
     logger.propagate = False
 
 
-def _access_keys() -> tuple[str, ...]:
-    return tuple(key.strip() for key in os.environ.get(ACCESS_KEYS, "").split(",") if key.strip())
-
-
-@with_settings
-def run(
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", show_default=False),
-    ],
-    *,
-    store: StoreAddress = "",
-    marks: Marks = "client",
-    recall: Recall = False,
-    summaries_on_client_key: Summaries = False,
-    continue_by_summary: ContinueBySummary = False,
-    json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on standard error.")] = False,
-    settings: Resolved,
-) -> None:
-    """Run an agent through a gateway of its own, and print the bill when it ends.
-
-    The client alone is told the gateway's URL, which holds a random word that
-    opens it: by variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL), arguments
-    (codex) or settings (opencode). Where those variables were set before, the
-    gateway goes there. The exit code is the client's.
-
-    lowwater run -- claude
-    lowwater run -- codex exec "mend the failing test"
-    lowwater run --recall -- opencode run "what changed?"
-    """
-    if shutil.which(command[0]) is None:
-        raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
-    upstream = upstream_in(os.environ, client_of(command))
-    options = Options(
-        anthropic_upstream=upstream.anthropic,
-        openai_upstream=upstream.openai,
-        settings=settings.settings,
-        tenant=OWN_TENANT,
-        project=project_at(Path.cwd()),
-        capability=new_capability(),
-        joins_by_summary=continue_by_summary,
-        marks=marks,
-        recall=recall,
-        summaries=summaries_on_client_key,
-        summary_model=settings.settings.compression.summary_model or "",
-    )
-    began = time.time()
-    with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
-        code = _run_behind(command, options, opened)
-        nothing = f"{client_of(command)} sent no conversation through the gateway"
-        print_bill(opened, since=began, nothing=nothing, json=json)
-    raise typer.Exit(code)
-
-
-def _run_behind(command: list[str], options: Options, store: Store) -> int:
-    """Run the client behind a gateway, and return its exit code; Ctrl-C is the client's."""
-    try:
-        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.server import served  # noqa: PLC0415
-    except ImportError as error:
-        raise BadSetting(
-            f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'"
-        ) from None
-    logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-    with served(Gateway(options, store)) as url:
-        client = started(command, f"{url}/{options.capability}", os.environ)
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            return subprocess.run(  # noqa: S603 - what the user asked for
-                client.command, env={**os.environ, **client.env}, check=False
-            ).returncode
-        except OSError as error:
-            raise BadInput(f"{written(command)} could not be started: {error.strerror}") from None
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
 def mcp(
     *,
     session: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Only this one of them; without it the one used last, or the one a call names.",
+            help="Only this session; by default the most recent, or the one that a call names.",
             show_default=False,
         ),
     ] = "",
@@ -391,7 +335,7 @@ def mcp(
         str,
         typer.Option(
             metavar="NAME",
-            help="Only sessions of this tenant of the gateway; default: me, that of lowwater run.",
+            help="Only sessions of this gateway tenant; by default that of lowwater run.",
             show_default=False,
         ),
     ] = "",
@@ -399,7 +343,7 @@ def mcp(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Only sessions of the project in this folder; default: the one it is started in.",
+            help="Only sessions of the project in this folder; by default the current one.",
             show_default=False,
         ),
     ] = None,
@@ -407,7 +351,7 @@ def mcp(
         str,
         typer.Option(
             metavar="NAME",
-            help="Only sessions of this source instead, such as gateway:7ecbb046 or cli.",
+            help="Only sessions of this source, such as gateway:7ecbb046 or cli.",
             show_default=False,
         ),
     ] = "",
@@ -416,9 +360,9 @@ def mcp(
     """Serve the recall tools over standard input and output, for an MCP client to start.
 
     Point it at the store of the gateway or of the library, and the client's
-    model can search and read what was compacted: in sessions of one tenant
-    and one project, and in no others. Without options that is what `lowwater
-    run` keeps of the project that it is started in.
+    model can search and read what was compacted, in sessions of one tenant
+    and one project only. By default these are the sessions that `lowwater
+    run` stored for the current project.
 
     claude mcp add lowwater -- lowwater mcp
     lowwater mcp --tenant team                sessions of serve --tenant team
@@ -431,7 +375,7 @@ def mcp(
     with opened_store(store, is_needed=False) as opened:
         server_over(
             opened,
-            open_session=_opened,
+            open_session=_open_by_name,
             sources=_sources(source, tenant, project),
             session=session,
             version=version("lowwater"),
@@ -439,9 +383,9 @@ def mcp(
 
 
 def _sources(source: str, tenant: str, project: Path | None) -> tuple[str, ...]:
-    """Return what may be looked into: a source that is named, or a tenant's sessions in a project.
+    """Return the sources that may be searched: the one named, or those of a tenant in a project.
 
-    A tenant of `lowwater serve` has no projects unless clients are told apart by them.
+    Sessions of `lowwater serve` have no project by default, so a tenant's sessions without one are included.
     """
     if source:
         return (source,)
@@ -449,5 +393,64 @@ def _sources(source: str, tenant: str, project: Path | None) -> tuple[str, ...]:
     return (own, source_of(tenant)) if tenant and project is None else (own,)
 
 
-def _opened(store: Store, name: str) -> Session:
+def _open_by_name(store: Store, name: str) -> Session:
     return open_kept(store, find_session(store, name))
+
+
+def _gateway_extra_missing(error: ImportError) -> BadSetting:
+    return BadSetting(f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'")
+
+
+def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
+    """Print what each session cost since `since`, and what compaction saved; the sentence `nothing` if there was none.
+
+    It goes to standard error, because standard output belongs to the client.
+    """
+    registry = load_registry()
+    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
+    totals = [total_of(account, registry) for account in accounts]
+    lines = [session_line(account, total) for account, total in zip(accounts, totals, strict=True)]
+    if json:
+        sys.stderr.write(msgspec.json.encode(_bill_json(accounts, lines, totals)).decode() + "\n")
+    elif not lines:
+        say(nothing)
+    else:
+        _print_lines(accounts, lines, totals)
+
+
+def _print_lines(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> None:
+    console = Console(file=sys.stderr, highlight=False)
+    console.print()
+    console.print(sessions_table(lines, width=page_width(), now=time.time()))
+    calls = counted(sum(total.turns for total in totals), "call")
+    console.print(f"{calls} for {amount(_total_cost(lines))}; compaction saved {amount(_total_net(totals))}")
+    if off := _calls_without_thinking(accounts):
+        console.print(
+            f"thinking was disabled in {counted(off, 'call')}: a compaction removed the messages that started it"
+        )
+
+
+def _bill_json(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> dict[str, object]:
+    """Return the bill as JSON values; money is in nano-dollars, None if a price is unknown."""
+    return {
+        "calls": sum(total.turns for total in totals),
+        "cost": _total_cost(lines),
+        "net": _total_net(totals),
+        "thinking_off": _calls_without_thinking(accounts),
+        "sessions": lines,
+    }
+
+
+def _calls_without_thinking(accounts: list[Account]) -> int:
+    """Return the number of calls for which thinking was disabled because the provider would have refused it."""
+    return sum(record.thinking_off for account in accounts for record in account.records)
+
+
+def _total_cost(lines: list[SessionLine]) -> int | None:
+    known = [line.cost for line in lines]
+    return None if None in known else sum(each or 0 for each in known)
+
+
+def _total_net(totals: list[Figures]) -> int | None:
+    nets = [total.net for total in totals]
+    return None if None in nets else sum(each or 0 for each in nets)

@@ -1,4 +1,7 @@
-"""`lowwater models`: what is known of models, as a table, as one card, or as JSON."""
+"""`lowwater models`: the model registry as a table, one model in detail, or JSON.
+
+`current_models` picks the models that `lowwater presets` shows by default.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -35,211 +38,9 @@ from lowwater.errors import BadInput
 
 _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
 _STAGES = frozenset({"preview", "latest"})
-_DATES = 1_000
-"""From here on a number is a date and no version."""
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """What models of one tier have in common, and which version one of them is."""
-
-    provider: str
-    words: tuple[str, ...]
-    version: tuple[int, ...]
-
-
-def line_of(model: Model) -> Line:
-    """Return a model's line: its name without its version."""
-    words: list[str] = []
-    version: list[int] = []
-    for word in re.split(r"[-/]", model.name):
-        versioned = _VERSIONED.fullmatch(word)
-        if versioned:
-            version += map(int, versioned[2].split("."))
-        spelled = versioned[1] if versioned else word
-        if spelled and spelled not in _STAGES:
-            words.append(spelled)
-    return Line(provider=model.provider, words=tuple(words), version=tuple(version))
-
-
-def current(models: Iterable[Model]) -> list[Model]:
-    """Return the newest model of each line, in the order of `models`, unless something newer took its place.
-
-    Left out are dated copies of a listed model, models of another seller at their maker's prices, and lines whose provider
-    sells a newer generation (the first number of a version) that costs no more for anything.
-    """
-    listed = list(models)
-    newest: dict[tuple[str, tuple[str, ...]], Model] = {}
-    for model in listed:
-        line = line_of(model)
-        known = newest.get((line.provider, line.words))
-        is_newer = known is None or line.version > line_of(known).version
-        if is_newer and not _is_copy(model, listed):
-            newest[line.provider, line.words] = model
-    kept = [model for model in listed if any(model is each for each in newest.values())]
-    return [model for model in kept if not any(_supersedes(other, model) for other in kept)]
-
-
-def _is_copy(model: Model, listed: Iterable[Model]) -> bool:
-    bare = model.name.rpartition("/")[2]
-    return any(
-        other is not model
-        and (
-            (model.name.startswith(other.name) and is_suffix(model.name[len(other.name) :]))
-            or (bare != model.name and other.name == bare and other.prices == model.prices)
-        )
-        for other in listed
-    )
-
-
-def _supersedes(newer: Model, older: Model) -> bool:
-    new, old = line_of(newer), line_of(older)
-    if new.provider != old.provider or not (new.version and old.version):
-        return False
-    if not old.version[0] < new.version[0] < _DATES:
-        return False
-    return newer.prices is not None and older.prices is not None and _no_dearer(newer.prices, older.prices)
-
-
-def _no_dearer(one: Prices, other: Prices) -> bool:
-    return (
-        one.input <= other.input
-        and one.cache_read <= other.cache_read
-        and one.cache_write <= other.cache_write
-        and one.output <= other.output
-    )
-
-
-_UNIT = 1_000_000
-
-
-class Dollars(Struct, frozen=True, kw_only=True):
-    """Prices in dollars per million tokens; `cache_write_long` is null where it has no price of its own."""
-
-    input: float
-    cache_read: float
-    cache_write: float
-    cache_write_long: float | None
-    output: float
-
-
-class Ratios(Struct, frozen=True, kw_only=True):
-    """Prices as multiples of the input price."""
-
-    read: float
-    write: float
-    write_long: float | None
-    output: float
-
-
-class CliffShape(Struct, frozen=True, kw_only=True):
-    """Above this prompt size, or from it on if `inclusive`, the whole request has these prices."""
-
-    above: int
-    inclusive: bool
-    usd_per_million_tokens: Dollars
-
-
-class ModelShape(Struct, frozen=True, kw_only=True):
-    """One model; null is not known or not published. `assumptions` is empty for a listed model."""
-
-    name: str
-    aliases: tuple[str, ...]
-    provider: str
-    family: str
-    context_length: int
-    max_output: int | None
-    usd_per_million_tokens: Dollars | None
-    ratios: Ratios | None
-    cliffs: tuple[CliffShape, ...]
-    cache: CacheRules
-    binds_thinking: bool
-    notes: str
-    sources: tuple[str, ...]
-    as_of: str
-    assumptions: tuple[str, ...]
-
-
-class MatchShape(Struct, frozen=True, kw_only=True):
-    """The answer to `lowwater models NAME --json`."""
-
-    asked: str
-    how: How
-    ignored_suffix: str
-    model: ModelShape
-
-
-class RegistryShape(Struct, frozen=True, kw_only=True):
-    """The answer to `lowwater models --json`."""
-
-    models: tuple[ModelShape, ...]
-    families: tuple[Family, ...]
-
-
-def match_json(match: Match) -> str:
-    """Return one name and its model as JSON."""
-    return _text(
-        MatchShape(
-            asked=match.spelling.asked, how=match.how, ignored_suffix=match.suffix, model=_model(match.model)
-        )
-    )
-
-
-def registry_json(registry: Registry) -> str:
-    """Return everything listed as JSON."""
-    return _text(RegistryShape(models=tuple(map(_model, registry.models)), families=registry.families))
-
-
-def _text(shape: Struct) -> str:
-    return msgspec.json.format(msgspec.json.encode(shape), indent=2).decode()
-
-
-def _model(model: Model) -> ModelShape:
-    cliffs = (
-        CliffShape(
-            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollars(cliff.prices)
-        )
-        for cliff in model.cliffs
-    )
-    return ModelShape(
-        name=model.name,
-        aliases=model.aliases,
-        provider=model.provider,
-        family=model.family,
-        context_length=model.context_length,
-        max_output=model.max_output,
-        usd_per_million_tokens=_dollars(model.prices) if model.prices else None,
-        ratios=_ratios(model.prices) if model.prices else None,
-        cliffs=tuple(cliffs),
-        cache=model.cache,
-        binds_thinking=model.binds_thinking,
-        notes=model.notes,
-        sources=model.sources,
-        as_of=model.as_of,
-        assumptions=model.assumptions,
-    )
-
-
-def _dollars(prices: Prices) -> Dollars:
-    long = prices.cache_write_long
-    return Dollars(
-        input=prices.input / _UNIT,
-        cache_read=prices.cache_read / _UNIT,
-        cache_write=prices.cache_write / _UNIT,
-        cache_write_long=None if long is None else long / _UNIT,
-        output=prices.output / _UNIT,
-    )
-
-
-def _ratios(prices: Prices) -> Ratios:
-    long = prices.cache_write_long
-    return Ratios(
-        read=prices.cache_read / prices.input,
-        write=prices.cache_write / prices.input,
-        write_long=None if long is None else long / prices.input,
-        output=prices.output / prices.input,
-    )
-
-
+_FIRST_DATE_NUMBER = 1_000
+"""Numbers from here on are dates, not versions."""
+_NANO_PER_DOLLAR = 1_000_000
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 
 
@@ -248,19 +49,20 @@ def models(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A model's name in any spelling, with a router's or cloud's prefix and a date if you like.",
+            help="A model's name in any spelling; a router's or cloud's prefix and a date are allowed.",
             show_default=False,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
 ) -> None:
-    """Show what Lowwater knows of models: windows, prices, cache rules, and from where.
+    """Show what Lowwater knows about models: windows, prices, cache rules, and the sources.
 
-    Without NAME a table by provider. With NAME one model: which listed one
-    the name was taken for, window and output limit, prices and their ratios
-    to input, the cliff above which a whole request costs more, cache rules,
-    sources, and every assumption made. An unknown model is no error: it
-    works with stated assumptions and without dollar figures.
+    Without NAME, a table by provider. With NAME, one model: the listed model
+    that the name was matched with, window and output limit, prices and their
+    ratios to the input price, the cliff above which a whole request costs
+    more, cache rules, sources, and every assumption made. An unknown model is
+    not an error: Lowwater works with stated assumptions and without dollar
+    figures.
 
     Prices are today's, in dollars per million tokens.
 
@@ -276,16 +78,6 @@ def models(
     _print(match_json(match) if json else _card(match, registry))
 
 
-def _print(what: str | Iterable[Table | Text | Padding]) -> None:
-    """Write JSON as it is, and anything else as wide as the terminal."""
-    if isinstance(what, str):
-        typer.echo(what)
-        return
-    console = Console(highlight=False)
-    for block in what:
-        console.print(fitted_block(block, console.width))
-
-
 def _readable(name: str) -> str:
     if not name.strip():
         raise BadInput(
@@ -298,8 +90,18 @@ def _readable(name: str) -> str:
     return name
 
 
+def _print(what: str | Iterable[Table | Text | Padding]) -> None:
+    """Print JSON as it is, and anything else at the width of the terminal."""
+    if isinstance(what, str):
+        typer.echo(what)
+        return
+    console = Console(highlight=False)
+    for block in what:
+        console.print(fitted_block(block, console.width))
+
+
 def _listing(registry: Registry) -> Iterator[Table | Text | Padding]:
-    """Yield one table for each provider and cache rule, then what holds for models that are not listed."""
+    """Yield a table for each provider and cache rule, then the rules for families without listed models."""
 
     def kind(model: Model) -> tuple[str, str]:
         return (model.provider, _rule(model.cache))
@@ -345,24 +147,24 @@ def _table(members: Iterable[Model]) -> Table:
 
 
 def _card(match: Match, registry: Registry) -> Iterator[Table | Text | Padding]:
-    """Yield everything known of one model, a line or paragraph each."""
+    """Yield everything known about one model."""
     model = match.model
     yield Text.assemble((model.name, "bold"), " · ", model.provider)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, said in _facts(match, registry):
+    for label, said in _model_facts(match, registry):
         grid.add_row(label, Text(said))
     for number, said in enumerate(model.assumptions):
         grid.add_row(Text("" if number else "assumptions", style="yellow"), Text(said))
     yield Padding(grid, (0, 0, 0, 2))
 
 
-def _facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
+def _model_facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
     model = match.model
     yield "asked for", match.spelling.asked
     yield "matched", how_matched(match)
-    if match.how in ("family", "unknown") and (close := _close(match, registry)):
+    if match.how in ("family", "unknown") and (close := _similar_names(match, registry)):
         yield "listed", f"Names like it: {', '.join(close)}."
     yield "context", f"{model.context_length:,} tokens"
     yield "output", f"at most {model.max_output:,} tokens" if model.max_output else "limit not published"
@@ -384,5 +186,208 @@ def _facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
         yield "as of", model.as_of
 
 
-def _close(match: Match, registry: Registry) -> list[str]:
+def _similar_names(match: Match, registry: Registry) -> list[str]:
     return get_close_matches(match.spelling.name, [model.name for model in registry.models], n=3)
+
+
+class Tier(Struct, frozen=True, kw_only=True):
+    """The tier of a model (its provider and name without version) and the model's version."""
+
+    provider: str
+    words: tuple[str, ...]
+    version: tuple[int, ...]
+
+
+def current_models(models: Iterable[Model]) -> list[Model]:
+    """Return the newest model of each tier, in the order of `models`, unless another tier superseded it.
+
+    Left out are dated copies of a listed model, resold models at their maker's prices, and tiers whose provider sells a
+    newer generation (the first number of a version) that costs no more for any kind of token.
+    """
+    listed = list(models)
+    newest: dict[tuple[str, tuple[str, ...]], Model] = {}
+    for model in listed:
+        tier = tier_of(model)
+        known = newest.get((tier.provider, tier.words))
+        is_newer = known is None or tier.version > tier_of(known).version
+        if is_newer and not _is_duplicate(model, listed):
+            newest[tier.provider, tier.words] = model
+    kept = [model for model in listed if any(model is each for each in newest.values())]
+    return [model for model in kept if not any(_supersedes(other, model) for other in kept)]
+
+
+def tier_of(model: Model) -> Tier:
+    """Return a model's tier and version, read from its name."""
+    words: list[str] = []
+    version: list[int] = []
+    for word in re.split(r"[-/]", model.name):
+        versioned = _VERSIONED.fullmatch(word)
+        if versioned:
+            version += map(int, versioned[2].split("."))
+        spelled = versioned[1] if versioned else word
+        if spelled and spelled not in _STAGES:
+            words.append(spelled)
+    return Tier(provider=model.provider, words=tuple(words), version=tuple(version))
+
+
+def _is_duplicate(model: Model, listed: Iterable[Model]) -> bool:
+    bare = model.name.rpartition("/")[2]
+    return any(
+        other is not model
+        and (
+            (model.name.startswith(other.name) and is_suffix(model.name[len(other.name) :]))
+            or (bare != model.name and other.name == bare and other.prices == model.prices)
+        )
+        for other in listed
+    )
+
+
+def _supersedes(newer: Model, older: Model) -> bool:
+    new, old = tier_of(newer), tier_of(older)
+    if new.provider != old.provider or not (new.version and old.version):
+        return False
+    if not old.version[0] < new.version[0] < _FIRST_DATE_NUMBER:
+        return False
+    return newer.prices is not None and older.prices is not None and _no_dearer(newer.prices, older.prices)
+
+
+def _no_dearer(one: Prices, other: Prices) -> bool:
+    return (
+        one.input <= other.input
+        and one.cache_read <= other.cache_read
+        and one.cache_write <= other.cache_write
+        and one.output <= other.output
+    )
+
+
+class DollarPrices(Struct, frozen=True, kw_only=True):
+    """Prices in dollars per million tokens; `cache_write_long` is null if the model has no separate price for it."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    cache_write_long: float | None
+    output: float
+
+
+class PriceRatios(Struct, frozen=True, kw_only=True):
+    """Prices as multiples of the input price."""
+
+    read: float
+    write: float
+    write_long: float | None
+    output: float
+
+
+class CliffShape(Struct, frozen=True, kw_only=True):
+    """Above this prompt size (from it on if `inclusive`), the whole request is billed at these prices."""
+
+    above: int
+    inclusive: bool
+    usd_per_million_tokens: DollarPrices
+
+
+class ModelShape(Struct, frozen=True, kw_only=True):
+    """One model; null means unknown or unpublished. `assumptions` is empty for a listed model."""
+
+    name: str
+    aliases: tuple[str, ...]
+    provider: str
+    family: str
+    context_length: int
+    max_output: int | None
+    usd_per_million_tokens: DollarPrices | None
+    ratios: PriceRatios | None
+    cliffs: tuple[CliffShape, ...]
+    cache: CacheRules
+    binds_thinking: bool
+    notes: str
+    sources: tuple[str, ...]
+    as_of: str
+    assumptions: tuple[str, ...]
+
+
+class MatchShape(Struct, frozen=True, kw_only=True):
+    """The output of `lowwater models NAME --json`."""
+
+    asked: str
+    how: How
+    ignored_suffix: str
+    model: ModelShape
+
+
+class RegistryShape(Struct, frozen=True, kw_only=True):
+    """The output of `lowwater models --json`."""
+
+    models: tuple[ModelShape, ...]
+    families: tuple[Family, ...]
+
+
+def match_json(match: Match) -> str:
+    """Return a name and the model it was matched with as JSON."""
+    return _encode(
+        MatchShape(
+            asked=match.spelling.asked,
+            how=match.how,
+            ignored_suffix=match.suffix,
+            model=_model_shape(match.model),
+        )
+    )
+
+
+def registry_json(registry: Registry) -> str:
+    """Return the whole registry as JSON."""
+    return _encode(
+        RegistryShape(models=tuple(map(_model_shape, registry.models)), families=registry.families)
+    )
+
+
+def _encode(shape: Struct) -> str:
+    return msgspec.json.format(msgspec.json.encode(shape), indent=2).decode()
+
+
+def _model_shape(model: Model) -> ModelShape:
+    cliffs = (
+        CliffShape(
+            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollar_shape(cliff.prices)
+        )
+        for cliff in model.cliffs
+    )
+    return ModelShape(
+        name=model.name,
+        aliases=model.aliases,
+        provider=model.provider,
+        family=model.family,
+        context_length=model.context_length,
+        max_output=model.max_output,
+        usd_per_million_tokens=_dollar_shape(model.prices) if model.prices else None,
+        ratios=_ratio_shape(model.prices) if model.prices else None,
+        cliffs=tuple(cliffs),
+        cache=model.cache,
+        binds_thinking=model.binds_thinking,
+        notes=model.notes,
+        sources=model.sources,
+        as_of=model.as_of,
+        assumptions=model.assumptions,
+    )
+
+
+def _dollar_shape(prices: Prices) -> DollarPrices:
+    long = prices.cache_write_long
+    return DollarPrices(
+        input=prices.input / _NANO_PER_DOLLAR,
+        cache_read=prices.cache_read / _NANO_PER_DOLLAR,
+        cache_write=prices.cache_write / _NANO_PER_DOLLAR,
+        cache_write_long=None if long is None else long / _NANO_PER_DOLLAR,
+        output=prices.output / _NANO_PER_DOLLAR,
+    )
+
+
+def _ratio_shape(prices: Prices) -> PriceRatios:
+    long = prices.cache_write_long
+    return PriceRatios(
+        read=prices.cache_read / prices.input,
+        write=prices.cache_write / prices.input,
+        write_long=None if long is None else long / prices.input,
+        output=prices.output / prices.input,
+    )

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry, noon
 from lowwater.cli.kept_sessions import fitted_block
-from lowwater.cli.models import current
+from lowwater.cli.models import current_models
 from lowwater.cli.wording import duration, short
 from lowwater.core.cache.lifetimes import Lifetimes
 from lowwater.core.costs.tuning import DEAD, By, Point, Shape, Tuning, limits_of, tuning_of
@@ -29,28 +29,303 @@ from lowwater.errors import BadInput
 from lowwater.settings import CompressionSettings
 
 _NEVER = "never"
-_NANO = 1_000_000_000
-_SMALL = 0.01
-"""Dollars below which two digits that count are shown, however many zeros stand before them."""
+_NANO_PER_DOLLAR = 1_000_000_000
+_SMALL_AMOUNT = 0.01
+"""Amounts below this many dollars are shown with two significant digits."""
 _POINTS = {"wall": "the wall", "cliff": "the cliff", "ceiling": "the ceiling (max_view_tokens)"}
 _LABELS = {"riding": "summary, riding", "not riding": "not riding", "other": "another model"}
+_COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
+_LEGEND = (
+    ("read", "a cache read, as a multiple of the input price"),
+    ("trigger", "the prompt at which a compaction has earned its price"),
+    ("share", "the same as a share of the window"),
+    ("every", "calls from one compaction to the next"),
+    ("full", "calls until a summary of 120,000 tokens (or what fits) has paid"),
+    ("prune", "calls until placeholders for a third of them have paid"),
+    ("forced", "the wall, c a cliff, m max_view_tokens: there it cannot wait"),
+    ("rent", "of 10,000 dead tokens at each call; – if no price is known"),
+)
+_GROWTH, _MAX_PREAMBLE_AND_TAIL, _SUMMARY = 2_000, 20_000, 3_000
+_MAX_SHARE_DIVISOR = 5
+"""The preamble (tools and system) and the tail are each assumed to be at most this fraction (1/N) of what fits."""
+_TOKENS_READ_PER_WRITTEN = 40
+"""Tokens read per token of summary written, for comparing the cost of models that could write it."""
+
+
+class SessionAssumptions(Struct, frozen=True, kw_only=True):
+    """The session that the options describe; None means derived from the model."""
+
+    growth: int
+    preamble: int | None
+    tail: int | None
+    summary: int | None
+    ceiling: int | None
+    summary_model: str | None
+
+
+class ModelTuning(Struct, frozen=True, kw_only=True):
+    """A model's numbers, the day of its prices, and the assumptions made."""
+
+    tuning: Tuning
+    as_of: str
+    assumptions: tuple[str, ...] = ()
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One number of the page, and what it says."""
+    """One number of a model's page, with its meaning."""
 
     label: str
     number: str
     means: str
 
 
-def schedule(tuning: Tuning) -> Iterator[Figure]:
-    """Yield when a compaction comes: by rent, and by size."""
-    yield Figure(label="trigger", number=tokens(tuning.trigger, tuning), means=_trigger(tuning))
+def presets(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="Models in any spelling: one for a page, several for a table; by default the current models.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    growth: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Tokens that each call adds to the prompt.")
+    ] = _GROWTH,
+    preamble: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Tokens of tools and system prompt; by default 20,000, or a fifth of what fits.",
+            show_default=False,
+        ),
+    ] = None,
+    tail: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Tokens of the newest messages, which are kept; by default 20,000, or a fifth of what fits.",
+            show_default=False,
+        ),
+    ] = None,
+    summary: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Tokens of a summary; by default 3,000, if they fit.", show_default=False
+        ),
+    ] = None,
+    summary_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Another model to write the summaries; by default the provider's cheapest, for comparison.",
+            show_default=False,
+        ),
+    ] = None,
+    max_view_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="A ceiling for the prompt, like the setting of this name.",
+            show_default=False,
+        ),
+    ] = None,
+    as_of: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            metavar="DATE",
+            help="Use the prices of that day; by default today's.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every listed model, not only the current ones.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+) -> None:
+    """Show when compaction pays at a model's prices: the tuning guide as a command.
+
+    No number here is set by hand: each follows from the model's prices and
+    cache rules, for a session that grows steadily. The policy rent-or-buy
+    arrives at them by itself; for other policies they tell you what to set. An
+    unknown model is not an error: its price ratios are assumed, and marked so.
+
+    lowwater presets                                the current models
+    lowwater presets claude-opus-5.5                what each number means
+    lowwater presets claude-opus-5.5 --growth 500   a chat, not a coding agent
+    lowwater presets gpt-6.1-sol deepseek-flash     side by side
+    """
+    day = as_of.date() if as_of else datetime.now(tz=UTC).date()
+    registry = load_registry(as_of=day)
+    assumed = SessionAssumptions(
+        growth=growth,
+        preamble=preamble,
+        tail=tail,
+        summary=summary,
+        ceiling=max_view_tokens,
+        summary_model=summary_model,
+    )
+    chosen = [registry.find(_readable(name)) for name in models or ()]
+    shown = chosen or (list(registry.models) if everything else current_models(registry.models))
+    rows = [_tuning_for(model, assumed, registry, day) for model in shown]
+    if json:
+        typer.echo(presets_json(rows))
+        return
+    console = Console(highlight=False)
+    for block in _model_page(rows[0], registry) if len(chosen) == 1 else _models_table(rows, day, registry):
+        console.print(fitted_block(block, console.width))
+
+
+def _readable(name: str) -> str:
+    if not name.strip():
+        raise BadInput(
+            "a model's name is empty: give one, such as claude-opus-5-5, or none for the whole table"
+        )
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _tuning_for(model: Model, assumed: SessionAssumptions, registry: Registry, day: date) -> ModelTuning:
+    part = min(
+        _MAX_PREAMBLE_AND_TAIL, limits_of(model, ceiling=assumed.ceiling).threshold // _MAX_SHARE_DIVISOR
+    )
+    named = registry.find(_readable(assumed.summary_model)) if assumed.summary_model is not None else None
+    if named is not None and named.prices is None:
+        raise BadInput(
+            f"{named.name} has no known price to compare with: name another model with --summary-model"
+        )
+    tuning = tuning_of(
+        model,
+        growth=assumed.growth,
+        preamble=part if assumed.preamble is None else assumed.preamble,
+        tail=part if assumed.tail is None else assumed.tail,
+        summary=min(_SUMMARY, part) if assumed.summary is None else assumed.summary,
+        other=named or _cheapest_summarizer(model, registry),
+        prefer_other=named is not None,
+        ceiling=assumed.ceiling,
+        at=noon(day).timestamp(),
+    )
+    return ModelTuning(tuning=tuning, as_of=day.isoformat(), assumptions=model.assumptions)
+
+
+def _cheapest_summarizer(model: Model, registry: Registry) -> Model | None:
+    """Return the provider's cheapest model for writing a summary; None if that is `model` itself."""
+
+    def cost(other: Model) -> int:
+        return other.prices.input * _TOKENS_READ_PER_WRITTEN + other.prices.output if other.prices else 0
+
+    sold = [
+        other for other in registry.models if other.provider == model.provider and other.prices is not None
+    ]
+    cheapest = min(sold, key=cost, default=None)
+    if cheapest is None or model.prices is None or cost(cheapest) >= cost(model):
+        return None
+    return cheapest
+
+
+def _models_table(
+    rows: Sequence[ModelTuning], day: date, registry: Registry
+) -> Iterator[Table | Text | Padding]:
+    """Yield a table with a row per model, then the meaning of the columns."""
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    grid.add_column("", overflow="fold")
+    for title in _COLUMNS:
+        grid.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(Text(row.tuning.model), *_cells(row.tuning))
+    yield grid
+    yield Text()
+    largest = max((row.tuning for row in rows), key=lambda tuning: tuning.shape.after)
+    less = " Less where that would be more than a fifth of what fits." if _shapes_differ(rows) else ""
+    yield Text(f"{_session_sentence(largest)}{less} Prices of {day.isoformat()}.")
+    yield Text()
+    legend = Table.grid(padding=(0, 2, 0, 0))
+    for column, means in _LEGEND:
+        legend.add_row(Text(column, style="dim"), means)
+    yield legend
+    for row in rows:
+        if row.tuning.prices is None:
+            said = f"{row.tuning.model}: prices not known, ratios assumed{_similar_names(row.tuning.model, registry)}."
+            yield Text(f"\n{said}", style="yellow")
+
+
+def _shapes_differ(rows: Iterable[ModelTuning]) -> bool:
+    return len({row.tuning.shape.after for row in rows}) > 1
+
+
+def _cells(tuning: Tuning) -> tuple[str, ...]:
+    riding = tuning.way("riding")
+    forced = short(tuning.limits.threshold) + {"cliff": "c", "ceiling": "m"}.get(tuning.forced_by, " ")
+    return (
+        f"{tuning.ratios.read:.3g}",
+        short(tuning.trigger),
+        f"{tuning.trigger_share:.0%}",
+        f"{tuning.calls:.0f}",
+        _calls(riding.break_even if riding else None).removesuffix(" calls"),
+        _calls(tuning.prune.break_even).removesuffix(" calls"),
+        forced,
+        _amount(tuning.amounts.rent, "usd") if tuning.currency == "usd" else "–",
+    )
+
+
+def _model_page(row: ModelTuning, registry: Registry) -> Iterator[Table | Text | Padding]:
+    """Yield one model's numbers under headings, each with its meaning."""
+    tuning = row.tuning
+    known = f"prices of {row.as_of}" if tuning.prices else "prices not known"
+    yield Text.assemble((tuning.model, "bold"), f" · {tuning.provider} · {tuning.context:,} tokens · {known}")
+    yield Text(_session_sentence(tuning), style="dim")
+    parts = (
+        ("When to compact", _schedule_figures(tuning)),
+        ("After how many calls it has paid for itself", _break_even_figures(tuning)),
+        ("Money" if tuning.prices else "Money, as worth input tokens", _amount_figures(tuning)),
+        ("Cache lifetime", _lifetime_figures(tuning)),
+        ("Prices" if tuning.prices else "Prices, assumed", _price_figures(tuning)),
+    )
+    for title, figures in parts:
+        yield Text.assemble("\n", (title, "bold"))
+        yield Padding(_figures_table(figures), (0, 0, 0, 2))
+    if row.assumptions:
+        like = _similar_names(tuning.model, registry) if tuning.prices is None else ""
+        yield Text.assemble("\n", ("Assumptions", "bold yellow"))
+        yield Padding(Text("\n".join(row.assumptions) + like.replace("; l", "\nL", 1)), (0, 0, 0, 2))
+
+
+def _similar_names(name: str, registry: Registry) -> str:
+    """Return '; listed are …' with the listed names most similar to `name`; empty if there are none."""
+    names = [model.name for model in registry.models]
+    close = [listed for listed in names if name in listed][:3] or get_close_matches(name, names, n=3)
+    return f"; listed are {', '.join(close)}" if close else ""
+
+
+def _figures_table(figures: Iterable[Figure]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True, width=15)
+    grid.add_column(justify="right", no_wrap=True, min_width=11)
+    grid.add_column(overflow="fold")
+    for figure in figures:
+        grid.add_row(figure.label, Text(figure.number, style="bold"), Text(figure.means))
+    return grid
+
+
+def _session_sentence(tuning: Tuning) -> str:
+    """Return a sentence that describes the assumed session."""
+    shape = tuning.shape
+    return (
+        f"For a session that adds {shape.growth:,} tokens a call to {shape.preamble:,} of tools and system, keeps a tail"
+        f" of {shape.tail:,} and writes summaries of {shape.summary:,}."
+    )
+
+
+def _schedule_figures(tuning: Tuning) -> Iterator[Figure]:
+    """Yield when a compaction is due: by rent paid, and by size."""
+    yield Figure(label="trigger", number=_tokens(tuning.trigger, tuning), means=_trigger(tuning))
     yield Figure(
         label="every",
         number=f"{tuning.calls:.0f} calls",
-        means=f"A compaction leaves {tuning.shape.after:,} tokens; the runway from there is {tokens(tuning.runway, tuning)}.",
+        means=f"A compaction leaves {tuning.shape.after:,} tokens; the runway from there is {_tokens(tuning.runway, tuning)}.",
     )
     yield Figure(label="threshold", number=f"{tuning.trigger_share:.2f}", means=_threshold(tuning))
     limits = tuning.limits
@@ -61,134 +336,12 @@ def schedule(tuning: Tuning) -> Iterator[Figure]:
         f" {limits.target:,}: {limits.runway / tuning.shape.growth:.0f} calls of runway.",
     )
     if tuning.amounts.over_cliff is not None:
-        more = amount(tuning.amounts.over_cliff, tuning.currency)
+        more = _amount(tuning.amounts.over_cliff, tuning.currency)
         yield Figure(
             label="cliff",
             number=f"{limits.cliff:,}",
             means=f"From here on the whole request is billed at higher prices: a warm call costs {more} more at once.",
         )
-
-
-def break_evens(tuning: Tuning) -> Iterator[Figure]:
-    """Yield after how many calls each kind of compaction has paid for itself."""
-    said = {
-        "riding": f"{tuning.replaced:,} tokens become a summary, which the model writes itself, asked for behind its cached"
-        " prompt.",
-        "not riding": "The same, but the request for the summary finds nothing in the cache.",
-        "other": f"The same with summaries by {tuning.other} (summary_model).",
-    }
-    for way in sorted(tuning.ways, key=lambda way: list(said).index(way.by)):
-        best = f" Best every {way.calls:.0f} calls." if way.calls is not None else ""
-        yield Figure(label=_LABELS[way.by], number=calls(way.break_even), means=said[way.by] + best)
-    prune = tuning.prune
-    yield Figure(
-        label="prune",
-        number=calls(prune.break_even),
-        means=f"Placeholders for {prune.removes:,} tokens of old results; {prune.survives:,} behind the first of them are"
-        " written again. Before a cold call it pays at once.",
-    )
-
-
-def amounts(tuning: Tuning) -> Iterator[Figure]:
-    """Yield what all that is in money, or in input tokens where no price is known."""
-
-    def figure(label: str, nano: int, means: str) -> Figure:
-        return Figure(label=label, number=amount(nano, tuning.currency), means=means)
-
-    of = tuning.amounts
-    yield figure("rent", of.rent, f"At each call, for {DEAD:,} tokens that nobody needs any more.")
-    yield figure("compaction", of.compaction, "Its price over a warm cache, which the rent has to reach.")
-    at_once = " Below zero it pays at once." if of.cold_compaction < 0 else ""
-    yield figure(
-        "… if cold",
-        of.cold_compaction,
-        f"The same before a cold call, which writes everything again anyway.{at_once}",
-    )
-    yield figure("… prune, cold", -of.cold_saves, f"For {DEAD:,} tokens that need not be written again.")
-    yield figure(
-        "warm call", of.warm_call, f"The input of a call with {tokens(tuning.trigger, tuning)} tokens."
-    )
-    yield figure(
-        "full rewrite", of.cold_call, "The same with nothing in the cache: what a lost prefix costs."
-    )
-
-
-def lifetimes(tuning: Tuning) -> Iterator[Figure]:
-    """Yield which cache lifetime pays for which pauses."""
-    sold = tuning.lifetimes
-    if sold.short is None:
-        said = "Not published: warmth is a chance that falls with the pause, and prices are weighed by it."
-        yield Figure(label="lifetime", number="unknown", means=said)
-        return
-    short = duration(sold.short)
-    if sold.long is None:
-        said = "The only one on sale: a call after a longer pause is cold."
-        yield Figure(label="lifetime", number=short, means=said)
-        return
-    long = duration(sold.long)
-    if sold.within_costs is None or sold.between_saves is None or sold.beyond_costs is None:
-        said = f"Or {long}, which has no price of its own: there is nothing to weigh."
-        yield Figure(label="lifetime", number=short, means=said)
-        return
-
-    def figure(label: str, nano: int, means: str) -> Figure:
-        return Figure(label=label, number=amount(nano, tuning.currency), means=means)
-
-    yield Figure(
-        label=f"{long} pays from",
-        number=f"{sold.least_share:.1%}" if sold.least_share is not None else _NEVER,
-        means=f"Of the pauses between calls, the share that must be longer than {short} and shorter than {long}"
-        " (cache_ttl: auto measures them).",
-    )
-    yield figure("… shorter", sold.within_costs, f"What {long} costs more at a call after less than {short}.")
-    yield figure(
-        "… in between", -sold.between_saves, "What it costs, below zero saves, where it alone is warm."
-    )
-    yield figure("… longer", sold.beyond_costs, "What it costs more where it is cold too.")
-
-
-def prices(tuning: Tuning) -> Iterator[Figure]:
-    """Yield the price ratios that all the rest follows from."""
-    at = tuning.ratios
-    yield Figure(
-        label="cache read",
-        number=f"{at.read:.3g}",
-        means="× input. A token that is carried along pays this at every call: its rent.",
-    )
-    yield Figure(
-        label="cache write",
-        number=f"{at.write:.3g}",
-        means="× input. What stands behind a change is written again at this price.",
-    )
-    yield Figure(label="output", number=f"{at.output:.3g}", means="× input, for the words of a summary.")
-
-
-def session(tuning: Tuning) -> str:
-    """Return the session that the numbers are for, as a sentence."""
-    shape = tuning.shape
-    return (
-        f"For a session that adds {shape.growth:,} tokens a call to {shape.preamble:,} of tools and system, keeps a tail"
-        f" of {shape.tail:,} and writes summaries of {shape.summary:,}."
-    )
-
-
-def tokens(number: int, tuning: Tuning) -> str:
-    """Return a size, in round numbers where it is no limit but an optimum."""
-    return f"{round(number, -2) if tuning.trigger_by == 'rent' else number:,}"
-
-
-def calls(number: float | None) -> str:
-    """Return a number of calls; `never` for none."""
-    return _NEVER if number is None else f"{round(number, 6):.1f} calls"
-
-
-def amount(nano: int, currency: Currency) -> str:
-    """Return an amount so that a small one is not shown as nothing; input tokens as a bare number."""
-    dollars = abs(nano) / _NANO
-    if currency == "tokens" or not nano or dollars >= _SMALL:
-        return money(nano, currency).removesuffix(" input tokens")
-    digits = 1 - floor(log10(dollars))
-    return f"{'-' if nano < 0 else ''}${dollars:.{digits}f}"
 
 
 def _trigger(tuning: Tuning) -> str:
@@ -213,8 +366,121 @@ def _threshold(tuning: Tuning) -> str:
     return f"{said}."
 
 
+def _break_even_figures(tuning: Tuning) -> Iterator[Figure]:
+    """Yield after how many calls each kind of compaction pays for itself."""
+    said = {
+        "riding": f"{tuning.replaced:,} tokens become a summary, which the model writes itself, asked for behind its cached"
+        " prompt.",
+        "not riding": "The same, but the request for the summary finds nothing in the cache.",
+        "other": f"The same with summaries by {tuning.other} (summary_model).",
+    }
+    for way in sorted(tuning.ways, key=lambda way: list(said).index(way.by)):
+        best = f" Best every {way.calls:.0f} calls." if way.calls is not None else ""
+        yield Figure(label=_LABELS[way.by], number=_calls(way.break_even), means=said[way.by] + best)
+    prune = tuning.prune
+    yield Figure(
+        label="prune",
+        number=_calls(prune.break_even),
+        means=f"Placeholders for {prune.removes:,} tokens of old results; {prune.survives:,} behind the first of them are"
+        " written again. Before a cold call it pays at once.",
+    )
+
+
+def _amount_figures(tuning: Tuning) -> Iterator[Figure]:
+    """Yield the costs behind these numbers: in money, or in input tokens if no price is known."""
+
+    def figure(label: str, nano: int, means: str) -> Figure:
+        return Figure(label=label, number=_amount(nano, tuning.currency), means=means)
+
+    of = tuning.amounts
+    yield figure("rent", of.rent, f"At each call, for {DEAD:,} tokens that nobody needs any more.")
+    yield figure("compaction", of.compaction, "Its price over a warm cache, which the rent has to reach.")
+    at_once = " Below zero it pays at once." if of.cold_compaction < 0 else ""
+    yield figure(
+        "… if cold",
+        of.cold_compaction,
+        f"The same before a cold call, which writes everything again anyway.{at_once}",
+    )
+    yield figure("… prune, cold", -of.cold_saves, f"For {DEAD:,} tokens that need not be written again.")
+    yield figure(
+        "warm call", of.warm_call, f"The input of a call with {_tokens(tuning.trigger, tuning)} tokens."
+    )
+    yield figure(
+        "full rewrite", of.cold_call, "The same with nothing in the cache: what a lost prefix costs."
+    )
+
+
+def _lifetime_figures(tuning: Tuning) -> Iterator[Figure]:
+    """Yield which cache lifetime is cheaper for which pauses between calls."""
+    sold = tuning.lifetimes
+    if sold.short is None:
+        said = "Not published: warmth is a chance that falls with the pause, and prices are weighed by it."
+        yield Figure(label="lifetime", number="unknown", means=said)
+        return
+    short = duration(sold.short)
+    if sold.long is None:
+        said = "The only one on sale: a call after a longer pause is cold."
+        yield Figure(label="lifetime", number=short, means=said)
+        return
+    long = duration(sold.long)
+    if sold.within_costs is None or sold.between_saves is None or sold.beyond_costs is None:
+        said = f"Or {long}, which has no price of its own: there is nothing to weigh."
+        yield Figure(label="lifetime", number=short, means=said)
+        return
+
+    def figure(label: str, nano: int, means: str) -> Figure:
+        return Figure(label=label, number=_amount(nano, tuning.currency), means=means)
+
+    yield Figure(
+        label=f"{long} pays from",
+        number=f"{sold.least_share:.1%}" if sold.least_share is not None else _NEVER,
+        means=f"Of the pauses between calls, the share that must be longer than {short} and shorter than {long}"
+        " (cache_ttl: auto measures them).",
+    )
+    yield figure("… shorter", sold.within_costs, f"What {long} costs more at a call after less than {short}.")
+    yield figure(
+        "… in between", -sold.between_saves, "What it costs, below zero saves, where it alone is warm."
+    )
+    yield figure("… longer", sold.beyond_costs, "What it costs more where it is cold too.")
+
+
+def _price_figures(tuning: Tuning) -> Iterator[Figure]:
+    """Yield the price ratios from which everything else follows."""
+    at = tuning.ratios
+    yield Figure(
+        label="cache read",
+        number=f"{at.read:.3g}",
+        means="× input. A token that is carried along pays this at every call: its rent.",
+    )
+    yield Figure(
+        label="cache write",
+        number=f"{at.write:.3g}",
+        means="× input. What stands behind a change is written again at this price.",
+    )
+    yield Figure(label="output", number=f"{at.output:.3g}", means="× input, for the words of a summary.")
+
+
+def _tokens(number: int, tuning: Tuning) -> str:
+    """Return a size; rounded where it is an optimum and not a limit."""
+    return f"{round(number, -2) if tuning.trigger_by == 'rent' else number:,}"
+
+
+def _calls(number: float | None) -> str:
+    """Return a number of calls, or `never`."""
+    return _NEVER if number is None else f"{round(number, 6):.1f} calls"
+
+
+def _amount(nano: int, currency: Currency) -> str:
+    """Return an amount of money, small ones with enough digits; input tokens as a bare number."""
+    dollars = abs(nano) / _NANO_PER_DOLLAR
+    if currency == "tokens" or not nano or dollars >= _SMALL_AMOUNT:
+        return money(nano, currency).removesuffix(" input tokens")
+    digits = 1 - floor(log10(dollars))
+    return f"{'-' if nano < 0 else ''}${dollars:.{digits}f}"
+
+
 class RatioShape(Struct, frozen=True, kw_only=True):
-    """Prices as multiples of the input price; `assumed` if the model's are not known."""
+    """Prices as multiples of the input price; `assumed` if the model's own are unknown."""
 
     read: float
     write: float
@@ -223,7 +489,7 @@ class RatioShape(Struct, frozen=True, kw_only=True):
 
 
 class WayShape(Struct, frozen=True, kw_only=True):
-    """A way to get summaries: `break_even` and `best_every` in calls, `best_at` in tokens; null is never."""
+    """A way to get summaries: `break_even` and `best_every` in calls, `best_at` in tokens; null means never."""
 
     by: By
     model: str
@@ -233,7 +499,7 @@ class WayShape(Struct, frozen=True, kw_only=True):
 
 
 class PruneShape(Struct, frozen=True, kw_only=True):
-    """An example of placeholders for old results."""
+    """An example prune: old results replaced by placeholders."""
 
     removes: int
     survives: int
@@ -241,7 +507,7 @@ class PruneShape(Struct, frozen=True, kw_only=True):
 
 
 class ForcedShape(Struct, frozen=True, kw_only=True):
-    """The nearest size that forces a compaction, and how far that then has to get."""
+    """The smallest size that forces a compaction, and the size that it must reach."""
 
     at: int
     by: Point
@@ -252,7 +518,7 @@ class ForcedShape(Struct, frozen=True, kw_only=True):
 
 
 class DollarShape(Struct, frozen=True, kw_only=True):
-    """Amounts in dollars; negative is saved."""
+    """Amounts in dollars; negative amounts are savings."""
 
     rent_per_call: float
     compaction: float
@@ -262,11 +528,11 @@ class DollarShape(Struct, frozen=True, kw_only=True):
     cold_call: float
     crossing_the_cliff: float | None
     dead_tokens: int
-    """What `rent_per_call` and `cold_prune` are for."""
+    """The tokens that `rent_per_call` and `cold_prune` refer to."""
 
 
 class LifetimeShape(Struct, frozen=True, kw_only=True):
-    """Seconds; `least_share` of calls must come between the two for the long one to pay."""
+    """Seconds; the long lifetime pays if at least `least_share` of the pauses lie between the two."""
 
     short: int | None
     long: int | None
@@ -274,7 +540,7 @@ class LifetimeShape(Struct, frozen=True, kw_only=True):
 
 
 class PresetShape(Struct, frozen=True, kw_only=True):
-    """One model's numbers; `usd` is null if its prices are not known."""
+    """One model's numbers; `usd` is null if its prices are unknown."""
 
     model: str
     provider: str
@@ -296,20 +562,12 @@ class PresetShape(Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """A model's numbers with what its prices rest on."""
-
-    tuning: Tuning
-    as_of: str
-    assumptions: tuple[str, ...] = ()
+def presets_json(rows: list[ModelTuning]) -> str:
+    """Return the numbers as a JSON list with one object per model."""
+    return msgspec.json.format(msgspec.json.encode([_preset_shape(row) for row in rows]), indent=2).decode()
 
 
-def presets_json(rows: list[Row]) -> str:
-    """Return the numbers as a JSON list, one object for each model."""
-    return msgspec.json.format(msgspec.json.encode([_shape(row) for row in rows]), indent=2).decode()
-
-
-def _shape(row: Row) -> PresetShape:
+def _preset_shape(row: ModelTuning) -> PresetShape:
     tuning = row.tuning
     at, limits, prune = tuning.ratios, tuning.limits, tuning.prune
     return PresetShape(
@@ -333,15 +591,15 @@ def _shape(row: Row) -> PresetShape:
             runway=limits.runway,
         ),
         full_compaction_replaces=tuning.replaced,
-        ways=_ways(tuning),
+        ways=_way_shapes(tuning),
         prune=PruneShape(removes=prune.removes, survives=prune.survives, break_even=prune.break_even),
-        usd=_dollars(tuning),
-        lifetimes=_lifetimes(tuning.lifetimes),
+        usd=_dollar_shape(tuning),
+        lifetimes=_lifetime_shape(tuning.lifetimes),
         assumptions=row.assumptions,
     )
 
 
-def _ways(tuning: Tuning) -> tuple[WayShape, ...]:
+def _way_shapes(tuning: Tuning) -> tuple[WayShape, ...]:
     return tuple(
         WayShape(
             by=way.by,
@@ -354,274 +612,21 @@ def _ways(tuning: Tuning) -> tuple[WayShape, ...]:
     )
 
 
-def _dollars(tuning: Tuning) -> DollarShape | None:
+def _dollar_shape(tuning: Tuning) -> DollarShape | None:
     if tuning.currency != "usd":
         return None
     of = tuning.amounts
     return DollarShape(
-        rent_per_call=of.rent / _NANO,
-        compaction=of.compaction / _NANO,
-        compaction_if_cold=of.cold_compaction / _NANO,
-        cold_prune=-of.cold_saves / _NANO,
-        warm_call=of.warm_call / _NANO,
-        cold_call=of.cold_call / _NANO,
-        crossing_the_cliff=None if of.over_cliff is None else of.over_cliff / _NANO,
+        rent_per_call=of.rent / _NANO_PER_DOLLAR,
+        compaction=of.compaction / _NANO_PER_DOLLAR,
+        compaction_if_cold=of.cold_compaction / _NANO_PER_DOLLAR,
+        cold_prune=-of.cold_saves / _NANO_PER_DOLLAR,
+        warm_call=of.warm_call / _NANO_PER_DOLLAR,
+        cold_call=of.cold_call / _NANO_PER_DOLLAR,
+        crossing_the_cliff=None if of.over_cliff is None else of.over_cliff / _NANO_PER_DOLLAR,
         dead_tokens=DEAD,
     )
 
 
-def _lifetimes(sold: Lifetimes) -> LifetimeShape:
+def _lifetime_shape(sold: Lifetimes) -> LifetimeShape:
     return LifetimeShape(short=sold.short, long=sold.long, least_share=sold.least_share)
-
-
-_COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
-_LEGEND = (
-    ("read", "a cache read, as a multiple of the input price"),
-    ("trigger", "the prompt at which a compaction has earned its price"),
-    ("share", "the same as a share of the window"),
-    ("every", "calls from one compaction to the next"),
-    ("full", "calls until a summary of 120,000 tokens (or what fits) has paid"),
-    ("prune", "calls until placeholders for a third of them have paid"),
-    ("forced", "the wall, c a cliff, m max_view_tokens: there it cannot wait"),
-    ("rent", "of 10,000 dead tokens at each call; – if no price is known"),
-)
-
-
-def table(rows: Sequence[Row], day: date, registry: Registry) -> Iterator[Table | Text | Padding]:
-    """Yield one row for each model, then what the columns mean."""
-    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    grid.add_column("", overflow="fold")
-    for title in _COLUMNS:
-        grid.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        grid.add_row(Text(row.tuning.model), *_cells(row.tuning))
-    yield grid
-    yield Text()
-    largest = max((row.tuning for row in rows), key=lambda tuning: tuning.shape.after)
-    less = " Less where that would be more than a fifth of what fits." if _differ(rows) else ""
-    yield Text(f"{session(largest)}{less} Prices of {day.isoformat()}.")
-    yield Text()
-    legend = Table.grid(padding=(0, 2, 0, 0))
-    for column, means in _LEGEND:
-        legend.add_row(Text(column, style="dim"), means)
-    yield legend
-    for row in rows:
-        if row.tuning.prices is None:
-            said = f"{row.tuning.model}: prices not known, ratios assumed{_like(row.tuning.model, registry)}."
-            yield Text(f"\n{said}", style="yellow")
-
-
-def _differ(rows: Iterable[Row]) -> bool:
-    return len({row.tuning.shape.after for row in rows}) > 1
-
-
-def _cells(tuning: Tuning) -> tuple[str, ...]:
-    riding = tuning.way("riding")
-    forced = short(tuning.limits.threshold) + {"cliff": "c", "ceiling": "m"}.get(tuning.forced_by, " ")
-    return (
-        f"{tuning.ratios.read:.3g}",
-        short(tuning.trigger),
-        f"{tuning.trigger_share:.0%}",
-        f"{tuning.calls:.0f}",
-        calls(riding.break_even if riding else None).removesuffix(" calls"),
-        calls(tuning.prune.break_even).removesuffix(" calls"),
-        forced,
-        amount(tuning.amounts.rent, "usd") if tuning.currency == "usd" else "–",
-    )
-
-
-def page(row: Row, registry: Registry) -> Iterator[Table | Text | Padding]:
-    """Yield one model's numbers under headings, each with what it means."""
-    tuning = row.tuning
-    known = f"prices of {row.as_of}" if tuning.prices else "prices not known"
-    yield Text.assemble((tuning.model, "bold"), f" · {tuning.provider} · {tuning.context:,} tokens · {known}")
-    yield Text(session(tuning), style="dim")
-    parts = (
-        ("When to compact", schedule(tuning)),
-        ("After how many calls it has paid for itself", break_evens(tuning)),
-        ("Money" if tuning.prices else "Money, as worth input tokens", amounts(tuning)),
-        ("Cache lifetime", lifetimes(tuning)),
-        ("Prices" if tuning.prices else "Prices, assumed", prices(tuning)),
-    )
-    for title, figures in parts:
-        yield Text.assemble("\n", (title, "bold"))
-        yield Padding(_grid(figures), (0, 0, 0, 2))
-    if row.assumptions:
-        like = _like(tuning.model, registry) if tuning.prices is None else ""
-        yield Text.assemble("\n", ("Assumptions", "bold yellow"))
-        yield Padding(Text("\n".join(row.assumptions) + like.replace("; l", "\nL", 1)), (0, 0, 0, 2))
-
-
-def _like(name: str, registry: Registry) -> str:
-    """Return the listed names most like one that is not, behind a semicolon; nothing if none is."""
-    names = [model.name for model in registry.models]
-    close = [listed for listed in names if name in listed][:3] or get_close_matches(name, names, n=3)
-    return f"; listed are {', '.join(close)}" if close else ""
-
-
-def _grid(figures: Iterable[Figure]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True, width=15)
-    grid.add_column(justify="right", no_wrap=True, min_width=11)
-    grid.add_column(overflow="fold")
-    for figure in figures:
-        grid.add_row(figure.label, Text(figure.number, style="bold"), Text(figure.means))
-    return grid
-
-
-_GROWTH, _PART, _SUMMARY = 2_000, 20_000, 3_000
-_LEAST_SHARE = 5
-"""Tools and system, and the tail, are each taken to be no more than one part in so many of what fits."""
-_READ_FOR_EACH = 40
-"""Tokens read for each token of a summary, by which models that could write it are compared."""
-
-
-class PresetQuestion(Struct, frozen=True, kw_only=True):
-    """What the options say of the session."""
-
-    growth: int
-    preamble: int | None
-    tail: int | None
-    summary: int | None
-    ceiling: int | None
-    summary_model: str | None
-
-
-def presets(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="Models in any spelling: one for a page, several for a table; none for the current tiers.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    growth: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Tokens that a call adds to the prompt.")
-    ] = _GROWTH,
-    preamble: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Tokens of tools and system; 20,000, or a fifth of what fits.",
-            show_default=False,
-        ),
-    ] = None,
-    tail: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Tokens of the newest messages, which stay; 20,000, or a fifth of what fits.",
-            show_default=False,
-        ),
-    ] = None,
-    summary: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Tokens of a summary; 3,000, if they fit.", show_default=False),
-    ] = None,
-    summary_model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A model that may write the summaries; compared with the cheapest of the provider without it.",
-            show_default=False,
-        ),
-    ] = None,
-    max_view_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="A ceiling for the prompt, as the setting.", show_default=False
-        ),
-    ] = None,
-    as_of: Annotated[
-        datetime | None,
-        typer.Option(
-            formats=["%Y-%m-%d"],
-            metavar="DATE",
-            help="Prices of that day; today's without it.",
-            show_default=False,
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every listed model, not the current ones only.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
-) -> None:
-    """Show what a model's prices say about when to compact: the tuning guide as a command.
-
-    Nothing here is a setting written down by hand: every number follows from
-    the model's prices and cache rules, for a session that grows steadily. The
-    policy rent-or-buy arrives at them by itself; for other policies they say
-    what to set. An unknown model is no error: ratios are assumed, and said to be.
-
-    lowwater presets                                the current tiers
-    lowwater presets claude-opus-5.5                what each number means
-    lowwater presets claude-opus-5.5 --growth 500   a chat, not a coding agent
-    lowwater presets gpt-6.1-sol deepseek-flash     side by side
-    """
-    day = as_of.date() if as_of else datetime.now(tz=UTC).date()
-    registry = load_registry(as_of=day)
-    asked = PresetQuestion(
-        growth=growth,
-        preamble=preamble,
-        tail=tail,
-        summary=summary,
-        ceiling=max_view_tokens,
-        summary_model=summary_model,
-    )
-    chosen = [registry.find(_readable(name)) for name in models or ()]
-    shown = chosen or (list(registry.models) if everything else current(registry.models))
-    rows = [_row(model, asked, registry, day) for model in shown]
-    if json:
-        typer.echo(presets_json(rows))
-        return
-    console = Console(highlight=False)
-    for block in page(rows[0], registry) if len(chosen) == 1 else table(rows, day, registry):
-        console.print(fitted_block(block, console.width))
-
-
-def _row(model: Model, asked: PresetQuestion, registry: Registry, day: date) -> Row:
-    part = min(_PART, limits_of(model, ceiling=asked.ceiling).threshold // _LEAST_SHARE)
-    named = registry.find(_readable(asked.summary_model)) if asked.summary_model is not None else None
-    if named is not None and named.prices is None:
-        raise BadInput(
-            f"{named.name} has no known price to compare with: name another model with --summary-model"
-        )
-    tuning = tuning_of(
-        model,
-        growth=asked.growth,
-        preamble=part if asked.preamble is None else asked.preamble,
-        tail=part if asked.tail is None else asked.tail,
-        summary=min(_SUMMARY, part) if asked.summary is None else asked.summary,
-        other=named or _cheapest(model, registry),
-        prefer_other=named is not None,
-        ceiling=asked.ceiling,
-        at=noon(day).timestamp(),
-    )
-    return Row(tuning=tuning, as_of=day.isoformat(), assumptions=model.assumptions)
-
-
-def _cheapest(model: Model, registry: Registry) -> Model | None:
-    """Return the provider's model that would write a summary of a full history for least, if it is not this one."""
-
-    def cost(other: Model) -> int:
-        return other.prices.input * _READ_FOR_EACH + other.prices.output if other.prices else 0
-
-    sold = [
-        other for other in registry.models if other.provider == model.provider and other.prices is not None
-    ]
-    cheapest = min(sold, key=cost, default=None)
-    if cheapest is None or model.prices is None or cost(cheapest) >= cost(model):
-        return None
-    return cheapest
-
-
-def _readable(name: str) -> str:
-    if not name.strip():
-        raise BadInput(
-            "a model's name is empty: give one, such as claude-opus-5-5, or none for the whole table"
-        )
-    return name.encode(errors="backslashreplace").decode()

@@ -47,6 +47,7 @@ _INDENT = (0, 0, 0, 4)
 _WHO = 26
 """Columns for who speaks."""
 _FOUND_BY = "bold yellow"
+_LIMIT = 5
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -162,9 +163,6 @@ def _line(handle: str, who: str, tokens: int, *, said: str, width: int, style: s
 
 def _told(one: RecalledMessage) -> dict[str, object]:
     return {"handle": one.handle, "number": one.number, "who": one.who, "tokens": one.tokens}
-
-
-_LIMIT = 5
 
 
 def recall(

@@ -23,26 +23,34 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.lab.pages.replay import Timelines, replay_page
 from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Kind, SessionResult
 from lowwater.lab.replay.parquet import ParquetFolder
-from lowwater.lab.replay.report import Figures, Gathering, PolicyReport, Report, recorded_of, told
-from lowwater.lab.replay.run import Engine, LocalEngine, RayEngine, RunFolder, replay
+from lowwater.lab.replay.report import (
+    PolicyFigures,
+    PolicyReport,
+    ReplayReport,
+    ReportBuilder,
+    recorded_cost,
+    report_json,
+)
+from lowwater.lab.replay.run import Engine, LocalEngine, RayEngine, RunFolder, replay_recordings
 from lowwater.lab.replay.script import ARMS, ASSUMED, NEUTRAL, PAUSE
-from lowwater.lab.replay.session import FULL, MOST_CALLS, NAMES, Options
+from lowwater.lab.replay.session import ENGINE_POLICIES, MAX_REPLAYED_CALLS, POLICY_NAMES, Options
 from lowwater.logs.importing import Progress, Skipped, recordings
 
 _KINDS: tuple[Kind, ...] = ("course", "full")
 _OURS = "rent-or-buy"
 _WIDE = 100
 _SHOWN, _SHOWN_UNREAD = 10, 3
+_Taker = Callable[[SessionResult], None]
 
 
 class _Line(Struct, frozen=True, kw_only=True):
     policy: str
-    figures: Figures
-    others: Mapping[str, Figures]
+    figures: PolicyFigures
+    others: Mapping[str, PolicyFigures]
     """In the other arms."""
 
 
-def page(report: Report, *, width: int) -> Iterator[Table | Text]:
+def page(report: ReplayReport, *, width: int) -> Iterator[Table | Text]:
     """Yield everything to show, a block each."""
     yield _heading(report)
     if not report.replayed:
@@ -59,7 +67,7 @@ def page(report: Report, *, width: int) -> Iterator[Table | Text]:
     yield from _notes(report)
 
 
-def _heading(report: Report) -> Text:
+def _heading(report: ReplayReport) -> Text:
     replayed = report.replayed
     calls = sum(each.calls for each in replayed)
     models = Counter(each.model for each in replayed)
@@ -89,12 +97,13 @@ def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: b
         columns.append("recalled")
     if width >= _WIDE:
         columns.append("mean, peak")
-    told = [arm for arm in arms if any(arm in line.others for line in lines)]
-    table = _empty([*columns, *(f"{arm[:6]}." for arm in told)], width)
+    shown_arms = [arm for arm in arms if any(arm in line.others for line in lines)]
+    table = _empty([*columns, *(f"{arm[:6]}." for arm in shown_arms)], width)
     for line in lines:
         cells = _cells(line)
         others = [
-            _ratio(line.others[arm].cost_over_optimum.mean) if arm in line.others else "–" for arm in told
+            _ratio(line.others[arm].cost_over_optimum.mean) if arm in line.others else "–"
+            for arm in shown_arms
         ]
         mark = "" if strict or line.figures.bound == "optimum" else " ~"
         table.add_row(
@@ -161,7 +170,7 @@ def _percent(part: float | None) -> str:
     return "–" if part is None else f"{part:.1%}"
 
 
-def _notes(report: Report) -> Iterator[Text]:
+def _notes(report: ReplayReport) -> Iterator[Text]:
     said = [
         "÷ opt.: cost ÷ optimum, mean over the sessions where compaction matters, rework charged to both",
         "÷ rel.: the same by what no policy can avoid; the only bound for those with ~ and for the real engine",
@@ -178,7 +187,9 @@ def _notes(report: Report) -> Iterator[Text]:
         said.append(f"up to {unfit:,} sessions do not fit the window under a policy and are left out there")
     cut = sum(each.beyond > 0 for each in report.sessions)
     if cut:
-        said.append(f"of {cut:,} very long sessions only the first {MOST_CALLS:,} calls were replayed")
+        said.append(
+            f"of {cut:,} very long sessions only the first {MAX_REPLAYED_CALLS:,} calls were replayed"
+        )
     yield Text("\n" + "\n".join(said), style="bright_black")
     yield from _assumed(report.replayed)
     yield from _left_out(report)
@@ -195,11 +206,11 @@ def _assumed(sessions: Sequence[SessionResult]) -> Iterator[Text]:
         yield Text(said, style="bright_black")
 
 
-def _left_out(report: Report) -> Iterator[Text]:
+def _left_out(report: ReplayReport) -> Iterator[Text]:
     """Yield how much was left out, and each session and file with the reason."""
     left, every = report.left_out, report.sessions
     if left:
-        dollars, of = recorded_of(left), recorded_of(every)
+        dollars, of = recorded_cost(left), recorded_cost(every)
         spent = f", {amount(dollars)} of the {amount(of)} they cost ({share(dollars / of)})" if of else ""
         yield Text(
             f"{len(left):,} of {counted(len(every), 'session')} left out ({share(len(left) / len(every))}){spent}:",
@@ -214,11 +225,8 @@ def _left_out(report: Report) -> Iterator[Text]:
         said = f"{counted(len(report.unread), 'file')} without a session or not read to the end:"
         yield Text(said, style="bright_black")
         for one in report.unread[:_SHOWN_UNREAD]:
-            told = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
-            yield Text(told, style="bright_black")
-
-
-_Taker = Callable[[SessionResult], None]
+            line = f"  {from_the_end(printable(one.path), 60)}: {on_one_line(one.why, 80)}"
+            yield Text(line, style="bright_black")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -244,7 +252,7 @@ def replay_all(wanted: Wanted) -> None:
         if not path.exists():
             raise BadInput(f"{on_one_line(str(path), 200)} is not there")
     options, engine = options_for(wanted), engine_for(wanted)
-    gathering, timelines = Gathering(), Timelines()
+    gathering, timelines = ReportBuilder(), Timelines()
     unread: list[Skipped] = []
     with _tables(wanted.parquet) as tables:
         takers = (gathering.add, timelines.add, *([tables.add] if tables else ()))
@@ -264,8 +272,8 @@ def replay_all(wanted: Wanted) -> None:
 
 def options_for(wanted: Wanted) -> Options:
     """Return what is asked of every session."""
-    policies = wanted.policies or NAMES
-    by_word: dict[tuple[str, ...], tuple[str, ...]] = {("all",): tuple(FULL), ("none",): ()}
+    policies = wanted.policies or POLICY_NAMES
+    by_word: dict[tuple[str, ...], tuple[str, ...]] = {("all",): tuple(ENGINE_POLICIES), ("none",): ()}
     return Options(
         model=wanted.model,
         policies=policies if OPTIMUM in policies else (*policies, OPTIMUM),
@@ -358,7 +366,7 @@ def _results(
     shown: _Shown,
     on_skipped: Callable[[Skipped], None],
 ) -> Iterator[SessionResult]:
-    return replay(
+    return replay_recordings(
         recordings(wanted.paths, on_progress=shown.read, on_skipped=on_skipped),
         options,
         engine=engine,
@@ -366,12 +374,12 @@ def _results(
     )
 
 
-def _show(report: Report, wanted: Wanted) -> None:
+def _show(report: ReplayReport, wanted: Wanted) -> None:
     if wanted.json == Path("-"):
-        print_json(told(report))
+        print_json(report_json(report))
         return
     if wanted.json is not None:
-        _write(wanted.json, msgspec.json.format(msgspec.json.encode(told(report)), indent=2))
+        _write(wanted.json, msgspec.json.format(msgspec.json.encode(report_json(report)), indent=2))
     print_page(page(report, width=page_width()))
 
 
@@ -383,7 +391,7 @@ def _write(place: Path, data: bytes) -> None:
     say(f"wrote {on_one_line(str(place), 200)}")
 
 
-def _nothing(report: Report) -> str:
+def _nothing(report: ReplayReport) -> str:
     sessions = report.sessions
     if not sessions:
         why = f": {on_one_line(report.unread[0].path, 200)} ({report.unread[0].why})" if report.unread else ""

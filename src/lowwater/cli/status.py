@@ -1,4 +1,4 @@
-"""`lowwater status`: one kept session in numbers, or a line for each."""
+"""`lowwater status`: the figures of one stored session, or one line for each."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import with_settings
-from lowwater.cli.efficiency import costs_said, payback_said
+from lowwater.cli.efficiency import costs_sentence, payback_sentence
 from lowwater.cli.kept_sessions import (
     EMPTY,
     LABEL,
@@ -32,7 +32,7 @@ from lowwater.cli.kept_sessions import (
     print_page,
 )
 from lowwater.cli.sessions.listing import costs_of
-from lowwater.cli.tables import Course, draw_course, unclipped
+from lowwater.cli.tables import Plot, draw_plot, unclipped
 from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
 from lowwater.core.accounts.advice import sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before
@@ -50,79 +50,16 @@ from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
 
-_TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
-_TITLE = 40
-"""Characters of a title that are shown."""
-_ENDLESS = Console(width=1_000)
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """One session on one line; money is in nano-dollars and None if it is not known."""
-
-    name: str
-    title: str
-    model: str
-    turns: int
-    prompt: int | None
-    """The size of its last prompt."""
-    compactions: int
-    cost: int | None
-    """Calls and summaries; None as soon as the price of one is not known."""
-    net: int | None
-    changed_at: float
-
-
-def line_of(account: Account, total: Figures) -> Line:
-    """Return a session on one line."""
-    last = account.records[-1].usage if account.records else None
-    return Line(
-        name=account.session.name,
-        title=account.session.about.title,
-        model=account.session.model,
-        turns=total.turns,
-        prompt=None if last is None else last.prompt,
-        compactions=total.passes,
-        cost=costs_of(account).total,
-        net=total.net,
-        changed_at=account.session.changed_at,
-    )
-
-
-def lines_table(lines: Sequence[Line], *, width: int, now: float) -> RenderableType:
-    """Return a line for each session; titles are shown where everything else has room beside them."""
-    for has_titles in (any(line.title for line in lines), False):
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-        table.add_column("session")
-        table.add_column("model")
-        for title in _TITLES:
-            table.add_column(title, justify="right", no_wrap=True)
-        for line in lines:
-            table.add_row(_name(line, has_title=has_titles), Text(line.model), *_figures(line, now))
-        if not has_titles or Measurement.get(_ENDLESS, _ENDLESS.options, table).maximum <= width:
-            break
-    return unclipped(table, width)
-
-
-def _figures(line: Line, now: float) -> tuple[str | Text, ...]:
-    counts = (figure(line.turns), short(line.prompt), figure(line.compactions))
-    net = Text(
-        amount(line.net),
-        style="red" if line.net is not None and line.net < 0 else "green" if line.net else "",
-    )
-    return (*counts, amount(line.cost), net, Text(ago(line.changed_at, now), style="bright_black"))
-
-
-def _name(line: Line, *, has_title: bool) -> Text:
-    title = f" {on_one_line(line.title, _TITLE)}" if has_title and line.title else ""
-    return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))
-
-
+_FIGURE_TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
+_MAX_TITLE = 40
+"""Characters shown of a title."""
+_UNLIMITED_CONSOLE = Console(width=1_000)
 _SIDE_BY_SIDE = 112
 _LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
 
 
-class Looked(Struct, frozen=True, kw_only=True):
-    """All that is shown of one session."""
+class SessionFigures(Struct, frozen=True, kw_only=True):
+    """What the page of one session is made from."""
 
     account: Account
     status: Status
@@ -132,29 +69,141 @@ class Looked(Struct, frozen=True, kw_only=True):
 
     @property
     def prompts(self) -> list[int | None]:
-        """The size of the prompt at each turn; where its provider reported none, what was expected."""
+        """Prompt tokens at each turn: as the provider reported them, else as expected."""
         usages = (record.usage or record.expected for record in self.account.records)
         return [None if usage is None else usage.prompt for usage in usages]
 
     @property
     def compacted_before(self) -> list[int]:
-        """For each compaction the number of turns that had been taken before it."""
-        told = zip(self.account.events, turns_before(self.account), strict=True)
-        return [turns for event, turns in told if isinstance(event, Compaction)]
+        """For each compaction, the number of turns before it."""
+        events = zip(self.account.events, turns_before(self.account), strict=True)
+        return [turns for event, turns in events if isinstance(event, Compaction)]
 
 
-def page(looked: Looked, *, width: int, now: float) -> Iterator[Table | Text]:
-    """Yield everything to show of one session, a block each."""
-    yield from _title(looked, width, now)
+class SessionLine(Struct, frozen=True, kw_only=True):
+    """One session as a line of a table; money is in nano-dollars, None if unknown."""
+
+    name: str
+    title: str
+    model: str
+    turns: int
+    prompt: int | None
+    """Tokens of its last prompt."""
+    compactions: int
+    cost: int | None
+    """Cost of calls and summaries; None if the price of any of them is unknown."""
+    net: int | None
+    changed_at: float
+
+
+@with_settings
+def status(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A stored session; by default the most recent one.",
+            show_default=False,
+            autocompletion=complete_session,
+        ),
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Show one line for each session.")] = False,
+    store: StoreAddress = "",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    settings: Resolved,
+) -> None:
+    """Show the figures of a stored session: window, cache, costs, and what compaction saved.
+
+    The plot shows the size of the prompt at each turn, with ▲ at compactions
+    and a line at the threshold. "Saved" adds up the tokens that later calls
+    did not have to carry; "net" is the money saved after deducting the cost of
+    the compactions. In JSON, money is in nano-dollars, or null if unknown.
+
+    lowwater status                    the most recent session
+    lowwater status refactor-auth
+    lowwater status --all              a line for each
+    lowwater status --json | jq .efficiency.net
+    """
+    if everything and name is not None:
+        raise BadInput("--all shows every session: leave out the name, or leave out --all")
+    with opened_store(store) as opened:
+        if everything:
+            _show_all(opened, json=json)
+        else:
+            _show(_figures_of(opened, name, settings.settings), json=json)
+
+
+def _show(shown: SessionFigures, *, json: bool) -> None:
+    if json:
+        print_json(_session_json(shown))
+    else:
+        print_page(session_page(shown, width=page_width(), now=time.time()))
+
+
+def _show_all(store: Store, *, json: bool) -> None:
+    registry = load_registry()
+    accounts = all_accounts(store)
+    lines = [session_line(account, total_of(account, registry)) for account in accounts]
+    if json:
+        print_json({"sessions": lines})
+        return
+    if not lines:
+        raise BadInput(EMPTY)
+    print_page([sessions_table(lines, width=page_width(), now=time.time())])
+
+
+def _figures_of(store: Store, name: str | None, settings: Settings) -> SessionFigures:
+    listed = newest_session(store) if name is None else find_session(store, name)
+    session = open_kept(store, listed, settings)
+    (account,) = store.accounts([listed.name])
+    registry = load_registry()
+    return SessionFigures(
+        account=account,
+        status=session.status(),
+        model=registry.find(session.route.model),
+        efficiency=efficiency([account], registry),
+        cadence=cadence([account]),
+    )
+
+
+def _session_json(shown: SessionFigures) -> dict[str, object]:
+    account, found = shown.account, shown.efficiency
+    return {
+        "session": account.session,
+        "status": shown.status,
+        "cost": found.total.cost,
+        "untouched": found.total.untouched,
+        "unpriced_turns": found.total.unpriced_turns,
+        "efficiency": {
+            "passes": found.total.passes,
+            "tokens_saved": found.total.saved,
+            "compaction_cost": found.total.compaction_cost,
+            "net": found.total.net,
+            "repayment": found.repayment,
+            "advice": [
+                {"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice
+            ],
+        },
+        "cadence": shown.cadence,
+        "prompts": shown.prompts,
+        "compactions": [
+            {"turn": turn, "mode": event.mode, "before": event.before, "after": event.after}
+            for turn, event in zip(shown.compacted_before, compactions(account), strict=True)
+        ],
+    }
+
+
+def session_page(shown: SessionFigures, *, width: int, now: float) -> Iterator[Table | Text]:
+    """Yield the blocks of one session's page."""
+    yield from _title(shown, width, now)
     yield Text()
-    yield _now(looked, width, now)
-    if any(looked.prompts):
+    yield _current_state(shown, width, now)
+    if any(shown.prompts):
         yield Text("\nprompt at each turn", style="bold")
-        course = Course(
-            values=looked.prompts, marked=looked.compacted_before, line=looked.status.threshold or None
-        )
-        yield from draw_course(course, width=width)
-    saved, paced = _efficiency(looked.efficiency), cadence_table(looked.cadence)
+        plot = Plot(values=shown.prompts, marked=shown.compacted_before, line=shown.status.threshold or None)
+        yield from draw_plot(plot, width=width)
+    saved, paced = _efficiency(shown.efficiency), cadence_table(shown.cadence)
     yield Text()
     if width >= _SIDE_BY_SIDE:
         both = Table.grid(padding=(0, 4, 0, 0), expand=True)
@@ -166,20 +215,20 @@ def page(looked: Looked, *, width: int, now: float) -> Iterator[Table | Text]:
         yield saved
         yield Text()
         yield paced
-    for each in looked.efficiency.advice:
+    for each in shown.efficiency.advice:
         yield Text(f"\n{sentence(each)}", style="yellow")
 
 
-def _title(looked: Looked, width: int, now: float) -> Iterator[Text]:
-    session, about = looked.account.session, looked.account.session.about
+def _title(shown: SessionFigures, width: int, now: float) -> Iterator[Text]:
+    session, about = shown.account.session, shown.account.session.about
     room = max(20, width - 50)
     yield Text.assemble(
-        (on_one_line(session.name, 200), "bold"), f" · {looked.status.model} · {looked.status.policy}"
+        (on_one_line(session.name, 200), "bold"), f" · {shown.status.model} · {shown.status.policy}"
     )
-    told = [on_one_line(about.title, room)] if about.title else []
-    told += [f"from {on_one_line(about.source, 20)}", f"opened {ago(session.opened_at, now)}"]
-    told += [f"changed {ago(session.changed_at, now)}"]
-    yield Text(" · ".join(told), style="bright_black")
+    parts = [on_one_line(about.title, room)] if about.title else []
+    parts += [f"from {on_one_line(about.source, 20)}", f"opened {ago(session.opened_at, now)}"]
+    parts += [f"changed {ago(session.changed_at, now)}"]
+    yield Text(" · ".join(parts), style="bright_black")
     lineage = [f"continues {on_one_line(about.parent, 60)}"] if about.parent else []
     if about.ended_at is not None:
         lineage += [
@@ -189,9 +238,9 @@ def _title(looked: Looked, width: int, now: float) -> Iterator[Text]:
         yield Text(" · ".join(lineage), style="bright_black")
 
 
-def _now(looked: Looked, width: int, now: float) -> Table:
-    """Return the window as a bar, and the view, the cache and the costs in words."""
-    status, total = looked.status, looked.efficiency.total
+def _current_state(shown: SessionFigures, width: int, now: float) -> Table:
+    """Return the window as a bar, with the view, the cache and the costs below it."""
+    status, total = shown.status, shown.efficiency.total
     table = grid()
     table.add_row("window", _window(status, width - LABEL))
     reached = status.prompt / status.threshold if status.threshold else None
@@ -199,7 +248,7 @@ def _now(looked: Looked, width: int, now: float) -> Table:
     table.add_row("", Text(f"{status.prompt:,} tokens, {share(reached)} of the {status.acts_at}") + level)
     table.add_row("", Text(_legend(status), style="bright_black"))
     table.add_row("view", f"{status.messages:,} of {counted(status.history, 'message')}")
-    table.add_row("cache", f"{status.caching}{cache_state(looked.account.records, looked.model, now)}")
+    table.add_row("cache", f"{status.caching}{cache_state(shown.account.records, shown.model, now)}")
     if total.turns:
         cached = (
             f", {share(total.cache_read_share)} read from cache" if total.cache_read_share is not None else ""
@@ -207,7 +256,7 @@ def _now(looked: Looked, width: int, now: float) -> Table:
         off = f" (foreseen within {total.foreseen_off:.1%})" if total.foreseen_off is not None else ""
         said = f"{total.turns:,} with {total.prompt:,} prompt tokens{cached}{off}, {total.output:,} output"
         table.add_row("turns", said)
-        table.add_row("cost", costs_said(total))
+        table.add_row("cost", costs_sentence(total))
     return table
 
 
@@ -219,7 +268,7 @@ def _legend(status: Status) -> str:
 
 
 def _window(status: Status, width: int) -> Text:
-    """Draw the context on one line: what is used, and where the threshold and the wall are."""
+    """Return the context window as a bar, with marks at the threshold and the wall."""
     whole = max(status.context, status.prompt, 1)
     used = round(width * status.prompt / whole)
     style = (
@@ -240,110 +289,60 @@ def _efficiency(found: Efficiency) -> Table:
     table.add_row("cost", f"{amount(total.compaction_cost)}: {parts}")
     table.add_row("net", net(total.net))
     if total.passes:
-        table.add_row("payback", payback_said(found.repayment))
+        table.add_row("payback", payback_sentence(found.repayment))
     return table
 
 
-@with_settings
-def status(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="A kept session; without it, the newest.",
-            show_default=False,
-            autocompletion=complete_session,
-        ),
-    ] = None,
-    *,
-    everything: Annotated[bool, typer.Option("--all", help="A line for each session.")] = False,
-    store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
-    settings: Resolved,
-) -> None:
-    """Show a kept session in numbers: window, cache, costs, and what compaction did about them.
-
-    The plot has the size of the prompt at each turn, ▲ where it was compacted,
-    and the threshold as a line. "Saved" counts tokens at every call that did
-    not carry them; "net" is what was saved in money, all that compacting cost
-    deducted. In JSON money is in nano-dollars, and null if it is not known.
-
-    lowwater status                    the session used last
-    lowwater status refactor-auth
-    lowwater status --all              a line for each
-    lowwater status --json | jq .efficiency.net
-    """
-    if everything and name is not None:
-        raise BadInput("--all shows every session: leave out the name, or leave out --all")
-    with opened_store(store) as opened:
-        if everything:
-            _show_all(opened, json=json)
-        else:
-            _show(_looked(opened, name, settings.settings), json=json)
-
-
-def _looked(store: Store, name: str | None, settings: Settings) -> Looked:
-    listed = newest_session(store) if name is None else find_session(store, name)
-    session = open_kept(store, listed, settings)
-    (account,) = store.accounts([listed.name])
-    registry = load_registry()
-    return Looked(
-        account=account,
-        status=session.status(),
-        model=registry.find(session.route.model),
-        efficiency=efficiency([account], registry),
-        cadence=cadence([account]),
+def session_line(account: Account, total: Figures) -> SessionLine:
+    """Return a session's line, given the totals of its account."""
+    last = account.records[-1].usage if account.records else None
+    return SessionLine(
+        name=account.session.name,
+        title=account.session.about.title,
+        model=account.session.model,
+        turns=total.turns,
+        prompt=None if last is None else last.prompt,
+        compactions=total.passes,
+        cost=costs_of(account).total,
+        net=total.net,
+        changed_at=account.session.changed_at,
     )
 
 
-def _show(looked: Looked, *, json: bool) -> None:
-    if json:
-        print_json(_said(looked))
-    else:
-        print_page(page(looked, width=page_width(), now=time.time()))
-
-
-def _show_all(store: Store, *, json: bool) -> None:
-    registry = load_registry()
-    accounts = all_accounts(store)
-    lines = [line_of(account, total_of(account, registry)) for account in accounts]
-    if json:
-        print_json({"sessions": lines})
-        return
-    if not lines:
-        raise BadInput(EMPTY)
-    print_page([lines_table(lines, width=page_width(), now=time.time())])
-
-
 def total_of(account: Account, registry: Registry) -> Figures:
-    """Return what one session adds up to, without looking at models and summarizers apart."""
+    """Return one session's totals over all models and summarizers."""
     bought = paybacks(account, registry)
     gathered = Gathered(sessions=1, records=account.records, events=compactions(account), paybacks=bought)
     return figures("", gathered)
 
 
-def _said(looked: Looked) -> dict[str, object]:
-    account, found = looked.account, looked.efficiency
-    return {
-        "session": account.session,
-        "status": looked.status,
-        "cost": found.total.cost,
-        "untouched": found.total.untouched,
-        "unpriced_turns": found.total.unpriced_turns,
-        "efficiency": {
-            "passes": found.total.passes,
-            "tokens_saved": found.total.saved,
-            "compaction_cost": found.total.compaction_cost,
-            "net": found.total.net,
-            "repayment": found.repayment,
-            "advice": [
-                {"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice
-            ],
-        },
-        "cadence": looked.cadence,
-        "prompts": looked.prompts,
-        "compactions": [
-            {"turn": turn, "mode": event.mode, "before": event.before, "after": event.after}
-            for turn, event in zip(looked.compacted_before, compactions(account), strict=True)
-        ],
-    }
+def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> RenderableType:
+    """Return a table with a line for each session; titles are shown only if everything else still fits."""
+    for has_titles in (any(line.title for line in lines), False):
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+        table.add_column("session")
+        table.add_column("model")
+        for title in _FIGURE_TITLES:
+            table.add_column(title, justify="right", no_wrap=True)
+        for line in lines:
+            table.add_row(_name_cell(line, has_title=has_titles), Text(line.model), *_figure_cells(line, now))
+        if (
+            not has_titles
+            or Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum <= width
+        ):
+            break
+    return unclipped(table, width)
+
+
+def _figure_cells(line: SessionLine, now: float) -> tuple[str | Text, ...]:
+    counts = (figure(line.turns), short(line.prompt), figure(line.compactions))
+    net = Text(
+        amount(line.net),
+        style="red" if line.net is not None and line.net < 0 else "green" if line.net else "",
+    )
+    return (*counts, amount(line.cost), net, Text(ago(line.changed_at, now), style="bright_black"))
+
+
+def _name_cell(line: SessionLine, *, has_title: bool) -> Text:
+    title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_title and line.title else ""
+    return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))

@@ -1,4 +1,4 @@
-"""Tables that never lose a figure, and small plots."""
+"""Tables that are never cut off, and small plots."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -12,16 +12,18 @@ from lowwater.cli.wording import short
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _MARGIN = 7
-"""Columns for the numbers on the left."""
-_WIDEST = 4
-"""Columns that one value takes where there are few of them."""
+"""Columns for the axis labels on the left."""
+_MAX_VALUE_WIDTH = 4
+"""The most columns that one value is drawn with."""
+_MAX_LINE_RATIO = 3
+"""A line is drawn if it is at most this many times the highest value."""
+_MIN_TEXT_WIDTH = 16
+"""The least width at which folded text is still readable."""
+_PLOTTED = frozenset("█▉▊▋▌▍▎▏▇▆▅▄▃▂▁░ ")
 
-_NEAR = 3
-"""How many times the highest value a line may be to be drawn."""
 
-
-class Course(Struct, frozen=True, kw_only=True):
-    """Values in order, the indexes of those to mark, and a height to draw a line at."""
+class Plot(Struct, frozen=True, kw_only=True):
+    """Values to plot, the indexes of those to mark, and a height to draw a line at."""
 
     values: Sequence[int | None]
     """None leaves a gap."""
@@ -30,31 +32,31 @@ class Course(Struct, frozen=True, kw_only=True):
 
     @property
     def top(self) -> int:
-        """What the full height stands for."""
+        """The value at full height."""
         return max(self._highest, self.line or 0, 1) if self.has_line else max(self._highest, 1)
 
     @property
     def has_line(self) -> bool:
-        """Whether the line is drawn: one far above all values would press them flat."""
-        return self.line is not None and self.line <= _NEAR * self._highest
+        """Whether the line is drawn: a line far above all values would flatten the plot."""
+        return self.line is not None and self.line <= _MAX_LINE_RATIO * self._highest
 
     @property
     def _highest(self) -> int:
         return max((value for value in self.values if value is not None), default=0)
 
 
-def draw_course(course: Course, *, width: int, height: int = 6, named: str = "turn") -> Iterator[Text]:
-    """Yield the values as columns, the highest of those that share one, with marks and the ends of the axis below."""
-    room, count = max(1, width - _MARGIN), len(course.values)
-    columns = min(room, count * max(1, min(_WIDEST, room // max(count, 1))))
-    heights = _heights(course.values, columns)
-    line = _row(course.line, course.top, height) if course.has_line and course.line else None
+def draw_plot(plot: Plot, *, width: int, height: int = 6, named: str = "turn") -> Iterator[Text]:
+    """Yield the plot line by line: bars (the highest of values that share a column), marks, and the ends of the axis."""
+    room, count = max(1, width - _MARGIN), len(plot.values)
+    columns = min(room, count * max(1, min(_MAX_VALUE_WIDTH, room // max(count, 1))))
+    heights = _heights(plot.values, columns)
+    line = _row(plot.line, plot.top, height) if plot.has_line and plot.line else None
     for row in range(height, 0, -1):
-        label = f"{_label(row, line, course, height):>{_MARGIN - 1}} "
-        cells = _cells(heights, row, height, course.top, is_line=row == line)
+        label = f"{_label(row, line, plot, height):>{_MARGIN - 1}} "
+        cells = _cells(heights, row, height, plot.top, is_line=row == line)
         yield Text(label, style="bright_black") + cells
     marks = [" "] * columns
-    for at in course.marked:
+    for at in plot.marked:
         marks[_columns(min(at, count - 1), count, columns)[0]] = "▲"
     yield Text(" " * _MARGIN) + Text("".join(marks).rstrip(), style="magenta")
     first, last = f"{named} 1", f"{count:,}"
@@ -63,7 +65,7 @@ def draw_course(course: Course, *, width: int, height: int = 6, named: str = "tu
 
 
 def bar(part: float, whole: float, width: int, *, style: str = "cyan") -> Text:
-    """Return a bar that fills its share of the width; something is never nothing."""
+    """Return a bar that fills its share of the width; at least one cell if `part` is positive."""
     cells = min(width, round(width * part / whole)) if whole > 0 else 0
     return Text("█" * max(cells, int(part > 0 and whole > 0)), style=style)
 
@@ -79,20 +81,20 @@ def _heights(values: Sequence[int | None], columns: int) -> list[int | None]:
 
 
 def _columns(at: int, count: int, columns: int) -> tuple[int, int]:
-    """Return from which column up to which a value is drawn."""
+    """Return the first column of a value and the one after its last."""
     first = at * columns // count
     return first, max(first + 1, (at + 1) * columns // count)
 
 
 def _row(value: int, top: int, height: int) -> int:
-    """Return the row, from 1 at the bottom, that a height lies in."""
+    """Return the row of a value, counted from 1 at the bottom."""
     return max(1, min(height, -(-value * height // top)))
 
 
-def _label(row: int, line: int | None, course: Course, height: int) -> str:
-    if row == line and course.line is not None:
-        return short(course.line)
-    return short(course.top) if row == height else "0" if row == 1 else ""
+def _label(row: int, line: int | None, plot: Plot, height: int) -> str:
+    if row == line and plot.line is not None:
+        return short(plot.line)
+    return short(plot.top) if row == height else "0" if row == 1 else ""
 
 
 def _cells(heights: Sequence[int | None], row: int, height: int, top: int, *, is_line: bool) -> Text:
@@ -106,32 +108,27 @@ def _cells(heights: Sequence[int | None], row: int, height: int, top: int, *, is
     return text
 
 
-_LEAST = 16
-"""Columns in which a name can still be read when it is folded."""
-_PLOTTED = frozenset("█▉▊▋▌▍▎▏▇▆▅▄▃▂▁░ ")
-
-
 def unclipped(table: Table, width: int) -> RenderableType:
-    """Return the table so that everything in it can be read in `width` columns; figures and names are never cut.
+    """Return the table so that nothing in it is cut off at `width` columns.
 
-    Where there is room it is the table as it was. Else bars go, then words fold onto more lines, though never the name
-    that a row begins with; where there is still too little room, each row is a name with its figures listed below.
+    If it fits, it stays as it is. Otherwise bars are dropped, then text columns are folded (never the first column). If that
+    is not enough, each row becomes its first cell with the others listed below.
     """
     if not all(isinstance(cell, str | Text) for column in table.columns for cell in column.cells):
         return table
     cells = [[_text(cell) for cell in column.cells] for column in table.columns]
-    sizes = [max(map(_widest, (_text(column.header), *rows))) for column, rows in _both(table, cells)]
-    # A table measures what is in it, not what a column was limited to.
+    sizes = [max(map(_widest, (_text(column.header), *rows))) for column, rows in _with_cells(table, cells)]
+    # rich measures the content of a column but renders within max_width.
     for column in table.columns:
         column.max_width = None
-    if table.show_header and _whole(table, sizes) > width and _gap(table) > 1:
+    if table.show_header and _total_width(table, sizes) > width and _gap(table) > 1:
         table.padding = (0, 1, 0, 0)
-    if _whole(table, sizes) <= width:
+    if _total_width(table, sizes) <= width:
         _narrow_to(table, sizes, width)
         return table
     kept = [at for at, rows in enumerate(cells) if not _is_plot(rows)]
     folding = [at for at in kept[1:] if table.columns[at].justify != "right"]
-    fixed = _whole(
+    fixed = _total_width(
         table, [0 if at in folding else max(sizes[at], table.columns[at].width or 0) for at in kept]
     )
     shares = _shares([sizes[at] for at in folding], width - fixed)
@@ -148,9 +145,9 @@ def unclipped(table: Table, width: int) -> RenderableType:
 
 
 def _narrow_to(table: Table, sizes: Sequence[int], width: int) -> None:
-    """Take from columns of a fixed width what they do not need, the roomiest first, until the table fits."""
+    """Shrink columns of a fixed width, those with most spare room first, until the table fits."""
     widths = [max(size, column.width or 0) for size, column in zip(sizes, table.columns, strict=True)]
-    while _whole(table, widths) > width:
+    while _total_width(table, widths) > width:
         roomiest = max(range(len(widths)), key=lambda at: widths[at] - sizes[at])
         widths[roomiest] -= 1
     for column, size in zip(table.columns, widths, strict=True):
@@ -159,47 +156,47 @@ def _narrow_to(table: Table, sizes: Sequence[int], width: int) -> None:
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int] | None:
-    """Return the columns that each of several words gets of a room; None if that is too little to read them."""
+    """Return the width that each text column gets of `room`; None if that is too little to read."""
     shares = list(sizes)
     while sum(shares) > room:
         widest = max(range(len(shares)), key=lambda at: shares[at], default=-1)
-        if widest < 0 or shares[widest] <= _LEAST:
+        if widest < 0 or shares[widest] <= _MIN_TEXT_WIDTH:
             return None
         shares[widest] -= 1
     return shares
 
 
 def _stacked(table: Table, cells: Sequence[Sequence[Text]], kept: Sequence[int]) -> Text:
-    """Return each row as its first cell and, below it, what else it has."""
+    """Return each row as its first cell, with the other cells below it."""
     blocks = []
     for row, made in enumerate(table.rows):
         first, *others = (cells[at][row] for at in kept)
         titles = [_text(table.columns[at].header).plain for at in kept[1:]]
-        told = [
+        figures = [
             f"{title} {cell.plain}".strip() for title, cell in zip(titles, others, strict=True) if cell.plain
         ]
-        block = Text.assemble((first.plain, "bold"), *((f"\n  {said}", "") for said in _lines(told)))
+        block = Text.assemble((first.plain, "bold"), *((f"\n  {line}", "") for line in _lines(figures)))
         block.stylize(made.style or "")
         blocks.append(block)
     return Text("\n").join(blocks)
 
 
-def _lines(told: Sequence[str]) -> list[str]:
-    """Return figures with their titles, a few to a line."""
+def _lines(figures: Sequence[str]) -> list[str]:
+    """Return the figures joined to short lines, a few on each."""
     lines: list[str] = []
-    for said in told:
-        if lines and len(lines[-1]) + len(said) < 34:
-            lines[-1] += f" · {said}"
+    for figure in figures:
+        if lines and len(lines[-1]) + len(figure) < 34:
+            lines[-1] += f" · {figure}"
         else:
-            lines.append(said)
+            lines.append(figure)
     return lines
 
 
-def _both(table: Table, cells: Sequence[Sequence[Text]]) -> list[tuple[Column, Sequence[Text]]]:
+def _with_cells(table: Table, cells: Sequence[Sequence[Text]]) -> list[tuple[Column, Sequence[Text]]]:
     return list(zip(table.columns, cells, strict=True))
 
 
-def _whole(table: Table, sizes: Sequence[int]) -> int:
+def _total_width(table: Table, sizes: Sequence[int]) -> int:
     return sum(sizes) + _gap(table) * (len(sizes) if table.pad_edge else max(0, len(sizes) - 1))
 
 

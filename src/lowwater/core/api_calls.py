@@ -1,4 +1,4 @@
-"""One call to a model: the request, what was answered, and the usage that was reported."""
+"""One call to a model: the request, the response, and the reported usage."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ from lowwater.core.stored_form import stored_as
 
 
 class Usage(Struct, frozen=True, kw_only=True, rename=stored_as("usage"), forbid_unknown_fields=True):
-    """Tokens of one call as billed: the four input figures do not overlap, their sum is the prompt."""
+    """The billed tokens of one call; the four input figures do not overlap, and their sum is the prompt."""
 
     uncached: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    """Written at the provider's default lifetime."""
+    """Written to the cache for the provider's default lifetime."""
     cache_write_long: int = 0
-    """Written at the provider's long lifetime (1h at Anthropic)."""
+    """Written for the provider's long lifetime (Anthropic: 1 hour)."""
     output: int = 0
 
     @property
@@ -27,7 +27,7 @@ class Usage(Struct, frozen=True, kw_only=True, rename=stored_as("usage"), forbid
 
 
 def together(usages: Iterable[Usage]) -> Usage:
-    """Return what several calls consumed together; it has no price, because the size of each call decides its own."""
+    """Return the sum of several calls' usage. It cannot be priced: each call is billed by its own size."""
     each = tuple(usages)
     return Usage(
         uncached=sum(usage.uncached for usage in each),
@@ -39,10 +39,10 @@ def together(usages: Iterable[Usage]) -> Usage:
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A request body taken apart; `body` is the bytes it came in.
+    """A decoded request; `body` is the bytes it arrived in.
 
-    `system` and `tools` are JSON as sent, empty where there are none. In the chat format the system prompt is among
-    the messages; in the Responses format it is the `instructions`, and the items of an answer are one message.
+    `system` and `tools` are JSON as sent, empty if there are none. In the chat format the system prompt is one of the
+    messages; in the Responses format it is the `instructions`, and the items of one answer form one message.
     """
 
     format: Format
@@ -55,32 +55,32 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """The answer as a message that can be sent back, and what the request consumed."""
+    """The answer, as a message that can be sent back, and what the request consumed."""
 
     message: Message
     usage: Usage | None = None
-    """The call that gave the answer; None if the provider did not say."""
+    """The usage of the call that gave the answer; None if the provider did not report it."""
     others: tuple[Usage, ...] = ()
-    """Calls the provider made beside it on its own, each billed by its own size: compactions, turns of its tools."""
+    """The usage of further calls the provider made by itself, each billed by its own size: compactions, server-side tools."""
     cache_told: bool = True
-    """Whether the usage says how much was read from the cache; where it does not, nothing follows from a zero."""
+    """Whether the usage says how much was read from the cache; if not, a zero means nothing."""
     list_price: bool = True
-    """Whether all of it was billed at the prices of the model that was asked: not by another, nor at another tier."""
+    """Whether all of it was billed at the requested model's list prices: no other model, no other service tier."""
     prompt: int = 0
-    """The size of the prompt that gave the answer; less than was billed where the provider made other calls."""
+    """The size of the prompt that gave the answer; less than was billed if the provider made further calls."""
     model: str = ""
     stop: str = ""
-    """Why the model stopped, in the provider's word."""
+    """Why the model stopped, as the provider puts it."""
     doubt: str = ""
-    """Why what the provider reported is not believed; empty if it is, or nothing was reported."""
+    """Why the reported usage is implausible and ignored; empty if it is not, or nothing was reported."""
     miss_reason: str = ""
-    """Why the provider's cache was missed, in its word; empty if it named no reason."""
+    """Why the cache was missed, as the provider puts it; empty if it gave no reason."""
 
     def unbelieved(self, why: str) -> "Response":
-        """Return the answer as if its usage had not been reported, and why it is not believed."""
+        """Return the response without its usage, which is implausible for the reason `why`."""
         return replace(self, usage=None, others=(), prompt=0, doubt=why)
 
     @property
     def calls(self) -> tuple[Usage, ...]:
-        """Everything that was billed; empty if the provider did not say."""
+        """The usage of everything that was billed; empty if the provider did not report it."""
         return self.others if self.usage is None else (self.usage, *self.others)

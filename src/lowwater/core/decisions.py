@@ -1,4 +1,4 @@
-"""What a policy decides, what it may look at when it decides, and the plans it can choose from."""
+"""What a policy decides, what it knows when it decides, and the priced plans it can choose from."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -11,6 +11,12 @@ from lowwater.core.proposals import Proposal
 from lowwater.core.stored_form import stored_as
 
 Fact = int | float | str
+Currency = Literal["usd", "tokens"]
+"""The unit of amounts: nano-dollars, or, if the model's price is unknown, nano-dollars at an assumed dollar per million input tokens."""
+Warm = Literal["warm", "cold", "unsure"]
+
+_NEVER = 10**12
+"""Calls: stands for a plan that is never due."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, rename=stored_as("reason"), forbid_unknown_fields=True):
@@ -33,71 +39,62 @@ class Compact(
 ):
     """Carry out `proposals`, in order, before sending.
 
-    When the view is at or below `enough` after some of them, the rest is not needed. A step that may cost a model call is
-    reached only if those before it did not suffice.
+    They stop as soon as the view is at or below `enough`. So a proposal that needs a model call is carried out only if
+    those before it did not suffice.
     """
 
     proposals: tuple[Proposal, ...]
     because: Reason
     enough: int = 0
     below: int = 0
-    """Ending at this size or above was fruitless: the next compaction would be due at once. 0: anything smaller will do."""
+    """The compaction is fruitless if the view ends at this size or above, for the next one would be due at once; 0: no such limit."""
     fit: int = 0
-    """The size that a squeeze among the proposals works towards; 0 if there is none."""
+    """The size that a `squeeze` among the proposals aims for; 0 if there is none."""
 
 
 Decision = Keep | Compact
 
 
-Currency = Literal["usd", "tokens"]
-"""Nano-dollars; or, where the model's price is unknown, as if a million input tokens cost a dollar."""
-
-Warm = Literal["warm", "cold", "unsure"]
-
-
-_NEVER = 10**12
-
-
 class PricedPlan(Struct, frozen=True, kw_only=True):
-    """One plan and what it would cost to carry it out before this call rather than never; money in nano-dollars."""
+    """A plan, and what it costs and saves to carry it out before this call; amounts in nano-dollars."""
 
     plan: tuple[Proposal, ...]
     removes: int
-    """The model's tokens."""
+    """Tokens it removes from the prompt, in the model's count."""
     kept: int
-    """Tokens of the prefix that the cache would still find."""
+    """Tokens of the prefix that the cache would still hold."""
     rewritten: int
-    """Tokens behind the first change that have to be written again."""
+    """Tokens after the first change that have to be written to the cache again."""
     rent: int
-    """What carrying the tokens it removes has cost since they left the tail."""
+    """What the tokens it removes have cost in prompts since they left the protected tail."""
     price: int
-    """The next call with it, its summary and its expected rework, less the next call without it."""
+    """The cost of the next call with it, its summary and its expected rework, less the cost of the next call without it."""
     summary: int = 0
-    """The part of the price that a model's summary costs."""
+    """The part of the price that pays for a model's summary."""
     rework: int = 0
-    """The part of the price that recalling what it loses can be expected to cost."""
+    """The part of the price that pays for recalling what it removes, as far as can be expected."""
     saves: int = 0
-    """What each call over a warm cache costs less from then on."""
+    """What it saves at each later call with a warm cache."""
     worth: int = 0
-    """What it saves over as many calls as are expected, less its price."""
+    """What it saves over the calls that can be expected, less its price."""
     should_buy_early: bool = False
-    """Whether waiting on is worth less than it costs, though the rent has not reached the price."""
+    """Whether to buy although the rent has not reached the price, because waiting longer costs more than it is worth."""
     wait: int = 0
-    """Calls that the session has to go on for before it can be expected to pay the price back."""
+    """Further calls the session must last before it can be expected to last long enough to earn the price back."""
 
     @property
     def is_due(self) -> bool:
-        """Whether the rent paid has reached the price, or waiting for that is in vain, and it can be expected to pay."""
+        """Whether to buy it now: it is worth its price, and the session can be expected to last long enough."""
         return not self.wait and self.is_worth_it
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether the rent paid has reached the price, or it would be in vain to wait for that."""
+        """Whether the rent paid has reached the price, or waiting for that does not pay."""
         return self.should_buy_early or self.rent >= self.price
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """What the best plan has most of: of those due, what it is worth, then what it removes; otherwise how soon it is due."""
+        """The sort key, highest is best: plans that are due by worth, before the others by how soon they are due; then by size."""
         if self.is_due:
             return True, self.worth, self.removes
         left = self.calls_left
@@ -105,7 +102,7 @@ class PricedPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def calls_left(self) -> int | None:
-        """After how many more calls it is due; None if it never is."""
+        """The number of calls until it is due; None if it never will be."""
         if self.is_due:
             return 0
         if self.saves <= 0:
@@ -113,104 +110,104 @@ class PricedPlan(Struct, frozen=True, kw_only=True):
         return max(self.wait, 0 if self.is_worth_it else -((self.rent - self.price) // self.saves))
 
 
-def best_of(bargains: Iterable[PricedPlan]) -> PricedPlan | None:
-    """Return the plan to buy, or to wait for if none is due; None if there is none."""
-    return max(bargains, key=lambda bargain: bargain.rank, default=None)
+def best_of(plans: Iterable[PricedPlan]) -> PricedPlan | None:
+    """Return the plan to buy, or the one to wait for if none is due; None if there are no plans."""
+    return max(plans, key=lambda plan: plan.rank, default=None)
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """The prices of the moment; without bargains the mechanisms have not been asked yet."""
+    """The plans that can be bought now, with their prices; no bargains if the mechanisms were not asked."""
 
     currency: Currency
     warm: Warm
     hit: int
-    """Tokens of the prompt as it is that the cache should find."""
+    """Tokens of the unchanged prompt that the cache should hold."""
     kept: int
-    """What the prompt costs as it is."""
+    """The cost of the next call with the prompt unchanged."""
     bargains: tuple[PricedPlan, ...] = ()
     most_rent: int | None = None
-    """No offer can have more rent paid on it; None if that is not known."""
+    """An upper bound on the rent paid for any plan; None if unknown."""
     least_price: int | None = None
-    """No offer can cost less; None if that is not known."""
+    """A lower bound on the price of any plan; None if unknown."""
     held: int = 0
-    """Calls for which nothing is bought, because the user has undone a compaction."""
+    """For how many more calls nothing is bought, because the user undid a compaction."""
     rests: bool = False
-    """At the last look nothing was nearly due, and little has changed since: the bargains are those of then."""
+    """Whether the bargains are those of an earlier turn: nothing was nearly due then, and little has changed since."""
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing can be due, whatever the mechanisms offer."""
+        """Whether nothing can be due, whatever the mechanisms propose."""
         if self.most_rent is None or self.least_price is None:
             return False
         return self.most_rent < self.least_price
 
 
 class Past(Struct, frozen=True, kw_only=True, rename=stored_as("past"), forbid_unknown_fields=True):
-    """What earlier compactions of the session teach."""
+    """What is remembered of the session's earlier compactions."""
 
     compactions: int = 0
     turns_since: int = 0
-    """Turns begun since the last compaction, or since the start."""
+    """Turns since the last compaction, or since the start."""
     fruitless: int = 0
-    """Compactions in a row that could not get below their threshold, or were given up."""
+    """Consecutive compactions that did not get below their threshold or were abandoned."""
     floor: int = 0
-    """The size of the prompt after the last of these: what no mechanism could remove then."""
+    """The size of the prompt after the last fruitless one: what no mechanism could remove."""
     fruitless_at: float | None = None
-    """When the last of these was tried."""
+    """When the last fruitless one was tried."""
     undelivered: int = 0
-    """Tokens that the last of these was to remove and did not: offered again, they are nothing new."""
+    """Tokens that the last fruitless one promised to remove and did not: a new proposal has to offer more than these."""
     failed_at: float | None = None
-    """When the summarizer last failed; None after it succeeded."""
+    """When the summarizer last failed; None once it has succeeded again."""
     failures: int = 0
-    """Failures in a row."""
+    """Consecutive failures of the summarizer."""
 
 
 class DecisionContext(Struct, frozen=True, kw_only=True):
-    """The state of a session before a call, in numbers; sizes are the model's tokens unless said otherwise."""
+    """The state of a session before a call, in numbers; sizes are in the model's tokens unless said otherwise."""
 
     at: float
     prompt: int
-    """The size of the next prompt: the larger of what is stored and what was counted live, calibrated."""
+    """The size of the next prompt (`effective_size`), calibrated."""
     messages: int
     """Items in the view."""
     outside_tail: int
-    """Raw (never summarised) tokens between head and tail."""
+    """Tokens between head and tail that were never summarised."""
     limits: Limits
     proposals: tuple[Proposal, ...] = ()
-    """What the mechanisms offer now; those that edit parts do not overlap each other."""
+    """What the mechanisms propose; proposals that edit parts do not overlap each other."""
     bytes: int = 0
-    """About how large the request is; 0 if nobody asks."""
+    """The approximate size of the request; 0 if the provider has no limit."""
     scale: float = 1.0
-    """The model's tokens per counted token: what proposals say they remove is counted."""
+    """The model's tokens per counted token; sizes in proposals are counted tokens."""
     forced: bool = False
-    """Asked for by hand: guards, threshold, rent and cool-down do not apply."""
+    """The user asked for a compaction: guards, threshold, rent and cool-down do not apply."""
     enabled: bool = True
     has_budget: bool = True
-    """False if the window's size is unknown, which disables headroom and pressure."""
+    """False if the size of the context window is unknown, which disables rules about headroom and pressure."""
     growth: float = 0.0
-    """Tokens a turn adds, measured."""
+    """Tokens that a turn adds, as measured."""
     tool_share: float = 0.0
     """Share of the view that is tool output."""
     past: Past = Past()
     market: Candidates | None = None
-    """What is on sale, for a policy that compares prices; None if it was not worked out."""
+    """The priced plans, for a policy that compares prices; None for the others."""
 
     @property
     def fits(self) -> bool:
-        """Whether the request is below the wall and the user's ceiling, and below what the provider takes in bytes."""
+        """Whether the request is within the wall, the user's ceiling and the provider's limit in bytes."""
         return self.prompt <= self.limits.most and not self.is_too_large
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the request has more bytes than the provider takes."""
+        """Whether the request has more bytes than the provider accepts."""
         return self.limits.max_bytes is not None and self.bytes > self.limits.max_bytes
 
     def offers(self, *mechanisms: str) -> tuple[Proposal, ...]:
-        """Return what these mechanisms offer, in their order."""
+        """Return the proposals of these mechanisms, in the order of `mechanisms`."""
         return tuple(p for name in mechanisms for p in self.proposals if p.mechanism == name)
 
     def removes(self, proposals: tuple[Proposal, ...]) -> int:
-        """Return how many of the model's tokens these proposals would remove together, if they do not overlap."""
+        """Return how many tokens these proposals would remove together, if they do not overlap."""
         return self.scaled(sum(proposal.removes for proposal in proposals))
 
     def after(self, proposals: tuple[Proposal, ...]) -> int:
@@ -218,22 +215,22 @@ class DecisionContext(Struct, frozen=True, kw_only=True):
         return max(0, self.prompt - self.removes(proposals))
 
     def scaled(self, counted: int) -> int:
-        """Return counted tokens as the model's."""
+        """Return counted tokens in the model's tokens."""
         return scaled(counted, self.scale)
 
 
 def scaled(counted: int, scale: float) -> int:
-    """Return counted tokens as the model's, `scale` of them for each; a scale that is no positive number is 1."""
+    """Return counted tokens in the model's tokens, `scale` for each; a scale that is not a positive number counts as 1."""
     return round(scale * counted) if isfinite(scale) and scale > 0 else counted
 
 
 def counted(tokens: int, scale: float) -> int:
-    """Return the model's tokens as counted ones; a scale that is no positive number is 1."""
+    """Return the model's tokens as counted tokens; a scale that is not a positive number counts as 1."""
     return int(tokens / scale) if isfinite(scale) and scale > 0 else tokens
 
 
 def effective_size(stored: int, live: float | None = None) -> int:
-    """Return the larger of the size in the store and the size counted live; a live count that is not finite is none."""
+    """Return the larger of the stored size and the one counted live; a live count that is not finite is ignored."""
     if live is None or not isfinite(live):
         return stored
     return max(stored, round(live))

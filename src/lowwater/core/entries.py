@@ -1,4 +1,4 @@
-"""What can happen in a session: the entries of a ledger, and edits to messages."""
+"""The entries of a ledger, which are what can happen in a session, and the edits that compactions make to messages."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ from lowwater.errors import IllegalEntry
 class Opened(
     Struct, frozen=True, kw_only=True, tag="opened", rename=stored_as("opened"), forbid_unknown_fields=True
 ):
-    """The session begins; `vocabulary` is what its messages are counted in, for good."""
+    """The session begins; `vocabulary` is the tokenizer's, by which all its messages are counted."""
 
     at: float
     model: str
@@ -53,7 +53,7 @@ class PreambleChanged(
     rename=stored_as("preamble_changed"),
     forbid_unknown_fields=True,
 ):
-    """System prompt or tools, which stand before the messages, are these from now on; JSON as they were sent."""
+    """The system prompt or the tools changed; both are stored as the JSON that was sent."""
 
     at: float
     system: bytes = b""
@@ -69,7 +69,7 @@ class ModelChanged(
     rename=stored_as("model_changed"),
     forbid_unknown_fields=True,
 ):
-    """Another model answers from now on."""
+    """The session continues with another model."""
 
     at: float
     model: str
@@ -83,9 +83,9 @@ class Numbers(Struct, frozen=True, kw_only=True, rename=stored_as("numbers"), fo
 
 
 class Edit(Struct, frozen=True, kw_only=True, rename=stored_as("edit"), forbid_unknown_fields=True):
-    """One part of a message is shown as another part, or dropped (`by` is None).
+    """Replace one part of a message by another, or drop it (`by` is None).
 
-    `path` leads to it: the part's index, and for something inside a tool result the index there.
+    `path` is the part's index, followed by the index within a tool result for a part inside one.
     """
 
     path: tuple[int, ...]
@@ -95,7 +95,7 @@ class Edit(Struct, frozen=True, kw_only=True, rename=stored_as("edit"), forbid_u
 class KeptRange(
     Struct, frozen=True, kw_only=True, tag="kept", rename=stored_as("kept"), forbid_unknown_fields=True
 ):
-    """These messages stand in the view as they are."""
+    """These messages are shown as they are."""
 
     numbers: Numbers
 
@@ -103,7 +103,7 @@ class KeptRange(
 class AlteredMessage(
     Struct, frozen=True, kw_only=True, tag="altered", rename=stored_as("altered"), forbid_unknown_fields=True
 ):
-    """This message stands in the view with some parts replaced; the text of placeholders is frozen here."""
+    """This message is shown with some parts replaced; the placeholders' text is stored here and never changes."""
 
     number: int
     edits: tuple[Edit, ...]
@@ -118,7 +118,7 @@ class SummarizedSpan(
     rename=stored_as("summarized"),
     forbid_unknown_fields=True,
 ):
-    """A text stands in the view for the messages in `sources`."""
+    """A summary is shown in place of the messages in `sources`."""
 
     text: str
     role: Role
@@ -126,7 +126,7 @@ class SummarizedSpan(
     tokens: int
     depth: int = 1
     block: bytes = b""
-    """The provider's own compaction block, byte for byte, where that is what stands there; `text` is what it says."""
+    """The provider's own compaction block, byte for byte, if it made the summary; `text` is then the block's text."""
 
 
 ViewItem = KeptRange | AlteredMessage | SummarizedSpan
@@ -140,7 +140,7 @@ class Compacted(
     rename=stored_as("compacted"),
     forbid_unknown_fields=True,
 ):
-    """The view is these stands from now on, in order; no message was changed or lost."""
+    """The view consists of `stands`, in order, from now on; the ledger still has every message."""
 
     at: float
     mechanisms: tuple[str, ...]
@@ -152,7 +152,7 @@ class Rewound(
 ):
     """The view is again what it was when the ledger had `to` entries.
 
-    Messages that came later stay behind it unless `discard_later`, which goes back in time.
+    Messages that came later are shown after it, unless `discard_later` is set.
     """
 
     at: float
@@ -168,7 +168,7 @@ class Retracted(
     rename=stored_as("taken_back"),
     forbid_unknown_fields=True,
 ):
-    """The client no longer has these messages: they leave the view, and what was compacted before them stays so."""
+    """The client no longer has these messages: they leave the view, and earlier compactions stay in effect."""
 
     at: float
     numbers: tuple[int, ...]
@@ -192,9 +192,10 @@ Entry = Opened | Appended | PreambleChanged | ModelChanged | Compacted | Rewound
 
 
 def apply_edits(message: Message, edits: Iterable[Edit]) -> Message:
-    """Return `message` with `edits` made, in order.
+    """Return `message` with `edits` applied, in order, or raise IllegalEntry.
 
-    Indexes count as if nothing had been dropped; those inside a tool result count in the result as edited before.
+    Indexes refer to the message as it was before anything was dropped. If a tool result itself was replaced by an
+    earlier edit, indexes inside it refer to the replacement.
     """
     parts: list[AnyPart | None] = list(message.parts)
     inside: dict[int, list[ResultPart | None]] = {}
@@ -224,12 +225,12 @@ def _no_such_part(edit: Edit, message: Message) -> IllegalEntry:
 def _result_part(part: AnyPart | None) -> ResultPart | None:
     if part is None or isinstance(part, Text | Image | Document | Opaque):
         return part
-    raise IllegalEntry(f"a {part.kind} cannot stand inside a tool result")
+    raise IllegalEntry(f"a {part.kind} cannot be part of a tool result")
 
 
 def merge_edits(old: Iterable[Edit], new: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Return the edits that do both: a new one replaces older ones at its place and inside it."""
+    """Return `old` and `new` edits as one list: a new edit replaces older ones at its path and below it."""
     added = tuple(new)
-    places = {edit.path for edit in added}
-    kept = [edit for edit in old if not any(edit.path[: len(place)] == place for place in places)]
+    replaced = {edit.path for edit in added}
+    kept = [edit for edit in old if not any(edit.path[: len(path)] == path for path in replaced)]
     return tuple(sorted((*kept, *added), key=lambda edit: edit.path))

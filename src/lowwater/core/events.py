@@ -1,4 +1,4 @@
-"""What is reported about a session as it goes: turns, compactions, skips and warnings."""
+"""What is recorded about a session: a record of each turn, and an event for each compaction and each one not made."""
 
 from typing import Literal
 
@@ -12,24 +12,24 @@ from lowwater.core.stored_form import stored_as
 class TurnRecord(
     Struct, frozen=True, kw_only=True, rename=stored_as("turn_record"), forbid_unknown_fields=True
 ):
-    """One recorded turn; money is in nano-dollars and None where a price was not known."""
+    """One recorded turn; amounts are in nano-dollars, None if a price is unknown."""
 
     at: float
     model: str
     usage: Usage | None = None
     """What the provider reported; None if it reported nothing."""
     expected: Usage | None = None
-    """What the input of the call should have been billed, told before it was made."""
+    """The input that the call was expected to be billed for, estimated before it was made."""
     cost: int | None = None
-    """What the call cost; what summaries cost stands with their events."""
+    """What the call cost; the costs of summaries are in their events."""
     untouched: int | None = None
-    """About what it would have cost had nothing ever been compacted: what was removed carried along, nothing rewritten."""
+    """An estimate of what it would have cost if nothing had ever been compacted."""
     removed: int = 0
-    """The model's tokens that compactions kept out of its prompt."""
+    """Tokens, in the model's count, that compactions kept out of its prompt."""
     decision: str = ""
-    """The reason code of the decision before it."""
+    """The reason code of the decision made before the call."""
     thinking_off: bool = False
-    """Its thinking was disabled, because the provider would have refused it in a tool loop whose beginning was compacted."""
+    """Whether thinking was disabled, because the provider rejects it in a tool loop whose beginning was compacted."""
 
 
 Mode = Literal["prune", "summary", "condense", "shorten"]
@@ -43,17 +43,17 @@ class Phase(Struct, frozen=True, kw_only=True, rename=stored_as("phase"), forbid
 
 
 class Rejected(Struct, frozen=True, kw_only=True, rename=stored_as("rejected"), forbid_unknown_fields=True):
-    """A summary that was not accepted as it was (docs/specification.md: J), or a summarizer that gave none."""
+    """A summary that was not accepted as it was written (docs/specification.md: J), or a summarizer that gave none."""
 
     by: str
     code: str
     """What is wrong with it: `references_missing`, `too_short` and the like."""
     missing: int
-    """How many critical references it does not have."""
+    """How many critical references it lacks."""
     first_missing: tuple[str, ...]
-    """The first five of them. These are contents of messages, which must not get into a log."""
+    """The first five of them. They are content of messages and must not be logged."""
     said: str = ""
-    """Why there is no summary at all, in words without contents; empty if there is one."""
+    """Why there is no summary at all, without any content of messages; empty if there is one."""
 
 
 class Compaction(
@@ -79,30 +79,30 @@ class Compaction(
     first_changed: int
     """The index of the first item of the view that changed."""
     disturbed: int
-    """Tokens behind that item that have to be written to the cache again."""
+    """Tokens after that item that have to be written to the cache again."""
     summary_tokens: int = 0
     summarizer: str = ""
     score: float | None = None
-    """The share of critical references the summary kept."""
+    """The share of critical references that the summary contains."""
     seconds: float = 0.0
     phases: tuple[Phase, ...] = ()
     """What each mechanism removed, in the order they were carried out."""
     number: int = 0
-    """Which of the session's compactions it is, from 1: the checkpoint `before-compaction-1` stands before the first."""
+    """Its number among the session's compactions, from 1; the checkpoint `before-compaction-1` is the view before the first."""
     cost: int | None = 0
-    """Nano-dollars for the calls that wrote its summaries, ahead of it or in vain too; None if a price is not known."""
+    """Nano-dollars for the calls that wrote its summaries, prefetched and rejected ones included; None if a price is unknown."""
     rejected: tuple[Rejected, ...] = ()
-    """The summaries that were not accepted as they were, in the order they were written."""
+    """The summaries that were not accepted as they were written, in order."""
     price: int | None = None
-    """Nano-dollars it was to cost in all when it was decided: its summaries, and what it makes the next call cost more."""
+    """Nano-dollars it was expected to cost when it was decided: its summaries, and the extra cost of the next call."""
     saves: int | None = None
-    """Nano-dollars that each later call over a warm cache was to cost less."""
+    """Nano-dollars it was expected to save at each later call with a warm cache."""
     summary_prompts: int = 0
-    """Tokens of the prompts that asked for its summaries, as reported, those written ahead of it or in vain included."""
+    """Reported prompt tokens of the calls for its summaries, prefetched and rejected ones included."""
 
     @property
     def payback(self) -> float | None:
-        """Over how many later calls it was to pay for itself; None if no price is known, or if it never was to."""
+        """After how many calls it was expected to pay for itself; None if no price is known or it was not expected to."""
         if self.price is None or self.saves is None:
             return None
         if self.price <= 0:
@@ -111,7 +111,7 @@ class Compaction(
 
     @property
     def reclaimed(self) -> int:
-        """How many of the model's tokens the prompt lost."""
+        """By how many tokens, in the model's count, the prompt shrank."""
         return self.before - max(0, self.after)
 
     @property
@@ -123,15 +123,15 @@ class Compaction(
 class Skip(
     Struct, frozen=True, kw_only=True, tag="skip", rename=stored_as("skip"), forbid_unknown_fields=True
 ):
-    """A decision to leave the view as it is, or a compaction that was given up."""
+    """A decision to leave the view as it is, or a compaction that was abandoned."""
 
     at: float
     because: Reason
     prompt: int
     rejected: tuple[Rejected, ...] = ()
-    """The summaries it was given up for, or nothing."""
+    """The rejected summaries for which it was abandoned, if any."""
     summary_prompts: int = 0
-    """Tokens of the prompts that asked for these, as reported."""
+    """Reported prompt tokens of the calls for these."""
 
 
 Event = Compaction | Skip

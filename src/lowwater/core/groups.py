@@ -1,4 +1,4 @@
-"""The structure of a list of messages: groups that belong together, turns, and where it may be cut."""
+"""The structure of a list of messages: groups that must not be split, turns, and where the list may be cut."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,44 +20,44 @@ class Span(Struct, frozen=True, kw_only=True, rename=stored_as("span"), forbid_u
 
 
 def groups(messages: Sequence[Message]) -> list[Span]:
-    """Partition `messages` into spans that must stay together.
+    """Partition `messages` into groups that must not be split.
 
-    An assistant message with tool calls holds together with everything up to its last result, wherever a client put
-    it; any other message stands alone. A call without a result holds only the results that directly follow.
+    An assistant message with tool calls forms a group with everything up to the last of its results, wherever a client
+    put that; any other message is a group of its own.
     """
     return [Span(start=start, stop=stop) for start, stop in pairwise(legal_cuts(messages))]
 
 
 def legal_cuts(messages: Sequence[Message]) -> list[int]:
-    """Return the indexes before which `messages` may be cut in two without splitting a group; both ends included."""
-    reaches = _reaches(messages)
+    """Return the indexes at which `messages` may be cut without splitting a group, including both ends."""
+    results_end = _results_end(messages)
     cuts = [0]
     stop = 0
     for index in range(len(messages)):
-        stop = max(stop, index + 1, reaches.get(index, 0))
+        stop = max(stop, index + 1, results_end.get(index, 0))
         if stop == index + 1:
             cuts.append(stop)
     return cuts
 
 
-def _reaches(messages: Sequence[Message]) -> dict[int, int]:
-    """Return where the last result ends of each message that calls for some, as far as there are any."""
+def _results_end(messages: Sequence[Message]) -> dict[int, int]:
+    """Return, for each message whose calls have results, the index after the last of these."""
     owner: dict[str, int] = {}
-    reaches: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for index, message in enumerate(messages):
         for part in message.parts:
             if isinstance(part, ToolResult):
                 if part.call_id in owner:
-                    reaches[owner[part.call_id]] = index + 1
+                    ends[owner[part.call_id]] = index + 1
             elif isinstance(part, ToolCall):
                 owner[part.id] = index
-    return reaches
+    return ends
 
 
 def turns(messages: Sequence[Message]) -> list[Span]:
-    """Partition `messages` into turns: what led to a call of the model, and its answer.
+    """Partition `messages` into turns, each of which ends with an answer of the model.
 
-    What follows the last answer is the turn about to be taken.
+    What follows the last answer is the turn in progress.
     """
     spans: list[Span] = []
     start = 0
@@ -71,21 +71,21 @@ def turns(messages: Sequence[Message]) -> list[Span]:
 
 
 class Unpaired(Struct, frozen=True, kw_only=True):
-    """What breaks the pairing of calls and results, by message index and call id."""
+    """Calls and results that do not pair up, each as message index and call id."""
 
     calls: tuple[tuple[int, str], ...]
-    """Calls that were followed by other messages but never by their result."""
+    """Calls that other messages follow, but never their result."""
     results: tuple[tuple[int, str], ...]
     """Results whose call does not come before them."""
     repeated: tuple[tuple[int, str], ...]
-    """Calls or results that use an id a second time."""
+    """Calls and results that use an id again."""
 
     def __bool__(self) -> bool:
         return bool(self.calls or self.results or self.repeated)
 
 
 def unpaired(messages: Sequence[Message]) -> Unpaired:
-    """Find calls without results, results without calls, and ids used twice; the newest calls may still be open."""
+    """Return calls without results, results without calls, and ids used twice; the newest calls may still be open."""
     called: dict[str, int] = {}
     answered: set[str] = set()
     orphans: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""Everything that happened in a session, append-only, with its view kept up to date."""
+"""The ledger: everything that happened in a session, append-only, with the current view kept up to date."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -36,145 +36,48 @@ class Numbered(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Restored(NamedTuple):
-    """The items of a view after a rewind, and the size of all messages they stand for."""
-
-    items: list[Item]
-    whole: int
-
-
-def resolve(stands: tuple[ViewItem, ...], messages: AppendOnlyList[Numbered]) -> list[Item]:
-    """Return the items that these stands are, or raise IllegalEntry."""
-    _bring(stands, messages)
-    items: list[Item] = []
-    for stand in stands:
-        match stand:
-            case KeptRange(numbers=numbers):
-                items.extend(originals(messages, numbers.first, numbers.last))
-            case AlteredMessage(number=number, edits=edits, tokens=tokens):
-                original = numbered_in(messages, number).message
-                message = apply_edits(original, edits)
-                items.append(
-                    Edited(number=number, original=original, edits=edits, message=message, tokens=tokens)
-                )
-            case SummarizedSpan(sources=sources, tokens=tokens, depth=depth):
-                if any(not 1 <= s.first <= s.last <= len(messages) for s in sources):
-                    raise IllegalEntry(f"a summary names messages beyond the {len(messages)} there are")
-                message = Message(role=stand.role, parts=(Text(text=stand.text),))
-                if stand.block:
-                    message = message_with(stand.block)
-                items.append(Summary(message=message, tokens=tokens, sources=sources, depth=depth))
-    return items
-
-
-def originals(messages: AppendOnlyList[Numbered], first: int, last: int) -> list[Item]:
-    """Return the messages numbered `first` to `last` as they came, or raise IllegalEntry."""
-    if first <= last and not (first >= 1 and last <= len(messages)):
-        raise IllegalEntry(f"no messages {first} to {last} in a ledger of {len(messages)}")
-    return [
-        Original(number=number, message=each.message, tokens=each.tokens)
-        for number, each in enumerate(messages[first - 1 : last], start=first)
-    ]
-
-
-def rewound(then: View, now: View, messages: AppendOnlyList[Numbered], *, came: int) -> Restored:
-    """Return what was shown `then`, when so many messages had come, and behind it what is shown `now` and came later.
-
-    What an earlier rewind discarded stays discarded.
-    """
-    later = [
-        item
-        for first, last in _runs(sorted(number for number in now.shown_numbers() if number > came))
-        for item in originals(messages, first, last)
-    ]
-    return Restored(items=[*then.items, *later], whole=then.whole + sum(item.tokens for item in later))
-
-
-def taken_back(view: View, numbers: Iterable[int], messages: AppendOnlyList[Numbered]) -> View:
-    """Return the view without the messages with these numbers; what a summary stands for stays."""
-    gone = set(numbers)
-    kept = [item for item in view.items if isinstance(item, Summary) or item.number not in gone]
-    shown = {item.number for item in view.items if not isinstance(item, Summary)}
-    lost = sum(numbered_in(messages, number).tokens for number in gone & shown)
-    return view.showing(kept, whole=view.whole - lost)
-
-
-def numbered_in(messages: AppendOnlyList[Numbered], number: int) -> Numbered:
-    """Return the message with this number, or raise IllegalEntry."""
-    if not 1 <= number <= len(messages):
-        raise IllegalEntry(f"no message {number} in a ledger of {len(messages)}")
-    return messages[number - 1]
-
-
-def _bring(stands: Iterable[ViewItem], messages: AppendOnlyList[Numbered]) -> None:
-    """Look at neighbours together: where messages lie elsewhere, each look is a journey."""
-    if messages.is_here:
-        return
-    for first, last in _runs(sorted(number for stand in stands for number in _in_person(stand))):
-        _ = messages[max(0, first - 1) : last]
-
-
-def _in_person(stand: ViewItem) -> Iterable[int]:
-    match stand:
-        case KeptRange(numbers=numbers):
-            return range(numbers.first, numbers.last + 1)
-        case AlteredMessage(number=number):
-            return (number,)
-        case SummarizedSpan():
-            return ()
-
-
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last of each run of neighbours in ascending numbers."""
-    start = 0
-    for at in range(1, len(numbers) + 1):
-        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
-            yield numbers[start], numbers[at - 1]
-            start = at
-
-
 SavedKind = Literal["compacted", "rewound", "checkpointed"]
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """Where the view was changed as a whole or named: the ledger had `position` entries and `messages` messages then."""
+    """A compaction, rewind or checkpoint, made when the ledger had `position` entries and `messages` messages."""
 
     position: int
     messages: int
     kind: SavedKind
     at: float
     view: View | None = None
-    """The view before that entry; None if it has to be read from elsewhere."""
+    """The view before that entry; None if it has to be rebuilt from the store."""
     after: View | None = None
-    """The view after it, likewise."""
+    """The view after that entry; None if it has to be rebuilt from the store."""
     name: str = ""
 
 
-class Then(Struct, frozen=True, kw_only=True):
-    """The view at some moment of a ledger, and how many messages had come by then."""
+class PastView(Struct, frozen=True, kw_only=True):
+    """The view at an earlier position of a ledger, and how many messages the ledger had then."""
 
     view: View
-    came: int
+    message_count: int
 
 
-class Bygone(Protocol):
-    """Works out what the view was in the part of a ledger that lies elsewhere."""
+class PastViews(Protocol):
+    """Rebuilds earlier views of the part of a ledger that is still in the store."""
 
     @property
     def entries(self) -> int:
         """How many entries that part has."""
         ...
 
-    def at(self, position: int) -> Then:
-        """Return how it was when the ledger had `position` entries."""
+    def at(self, position: int) -> PastView:
+        """Return the view from when the ledger had `position` entries."""
         ...
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
-    """A session's ledger: a value; `append` returns the next one and leaves this one as it is.
+    """A session's ledger, an immutable value: `append` returns the next one and leaves this one as it is.
 
     Appending costs the same however long the history is: entries, messages and the view share their storage with
-    the ledger they came from. One that was opened again has its older part elsewhere (`core/ledger_loading.py`).
+    the ledger they came from. A ledger that was reopened leaves its older part in the store (`core/ledger_loading.py`).
     """
 
     entries: AppendOnlyList[Entry] = AppendOnlyList()
@@ -183,43 +86,43 @@ class Ledger(Struct, frozen=True, kw_only=True):
     saved: AppendOnlyList[Saved] = AppendOnlyList()
     """Each compaction, rewind and named checkpoint, oldest first."""
     preambles: AppendOnlyList[int] = AppendOnlyList()
-    """Where system prompt or tools changed: positions of entries, in order."""
+    """The positions of the entries that changed the system prompt or the tools, in order."""
     vocabulary: str = ""
-    bygone: Bygone | None = None
+    bygone: PastViews | None = None
+    """The earlier views of a reopened ledger; None if all of it is in memory."""
 
     def append(self, entry: Entry) -> "Ledger":
-        """Return the ledger with `entry` behind it, or raise IllegalEntry."""
+        """Return the ledger with `entry` added at its end, or raise IllegalEntry."""
         entries = self.entries.append(entry)
         match entry:
             case Opened():
-                view = self._followed(self.view, entry, len(self.messages))
+                view = self._advance(self.view, entry, len(self.messages))
                 return replace(self, entries=entries, view=view, vocabulary=entry.vocabulary)
             case Appended():
                 grown = replace(self, messages=self.messages.extend(_numbered(entry)))
-                view = grown._followed(self.view, entry, len(self.messages))
+                view = grown._advance(self.view, entry, len(self.messages))
                 return replace(grown, entries=entries, view=view)
             case PreambleChanged():
-                view = self._followed(self.view, entry, len(self.messages))
+                view = self._advance(self.view, entry, len(self.messages))
                 preambles = self.preambles.append(len(self.entries))
                 return replace(self, entries=entries, view=view, preambles=preambles)
             case ModelChanged() | Retracted():
-                return replace(
-                    self, entries=entries, view=self._followed(self.view, entry, len(self.messages))
-                )
+                view = self._advance(self.view, entry, len(self.messages))
+                return replace(self, entries=entries, view=view)
             case Compacted():
-                view = self.view.showing(resolve(entry.stands, self.messages), whole=self.view.whole)
-                return replace(
-                    self, entries=entries, view=view, saved=self._saved(entry.at, "compacted", view)
-                )
+                view = self.view.showing(resolve_items(entry.stands, self.messages), whole=self.view.whole)
+                saved = self._save(entry.at, "compacted", view)
+                return replace(self, entries=entries, view=view, saved=saved)
             case Rewound():
-                view = self._rewound(entry)
-                return replace(self, entries=entries, view=view, saved=self._saved(entry.at, "rewound", view))
+                view = self._rewind(entry)
+                saved = self._save(entry.at, "rewound", view)
+                return replace(self, entries=entries, view=view, saved=saved)
             case Checkpointed():
-                saved = self._saved(entry.at, "checkpointed", self.view, entry.name)
+                saved = self._save(entry.at, "checkpointed", self.view, entry.name)
                 return replace(self, entries=entries, saved=saved)
 
     def extend(self, entries: Iterable[Entry]) -> "Ledger":
-        """Return the ledger with all `entries` behind it."""
+        """Return the ledger with all `entries` added at its end."""
         ledger = self
         for entry in entries:
             ledger = ledger.append(entry)
@@ -227,15 +130,15 @@ class Ledger(Struct, frozen=True, kw_only=True):
 
     def message(self, number: int) -> Message:
         """Return the original message with this number."""
-        return numbered_in(self.messages, number).message
+        return _numbered_message(self.messages, number).message
 
     def history(self) -> list[Message]:
-        """All messages ever appended, in order, as they came."""
+        """Return all messages ever appended, in order, as they came."""
         return [numbered.message for numbered in self.messages]
 
     def view_at(self, position: int) -> View:
         """Return the view as it was when the ledger had `position` entries."""
-        return self._at(position).view
+        return self._past_view(position).view
 
     def view_before(self, saved: Saved) -> View:
         """Return the view as it was before a compaction, a rewind or a checkpoint of this ledger."""
@@ -244,41 +147,16 @@ class Ledger(Struct, frozen=True, kw_only=True):
         assert self.bygone is not None
         return self.bygone.at(saved.position).view
 
-    def _rewound(self, entry: Rewound) -> View:
-        then = self._at(entry.to)
-        if entry.discard_later:
-            return then.view
-        restored = rewound(then.view, self.view, self.messages, came=then.came)
-        return self.view.showing(restored.items, whole=restored.whole)
+    def _advance(self, view: View, entry: Entry, message_count: int) -> View:
+        """Return `view` after `entry`, before which there were `message_count` messages.
 
-    def _at(self, position: int) -> Then:
-        """Return how it was when the ledger had `position` entries: start where the view was last saved, and follow."""
-        if not 0 <= position <= len(self.entries):
-            raise IllegalEntry(f"no position {position} in a ledger of {len(self.entries)} entries")
-        if position == len(self.entries):
-            return Then(view=self.view, came=len(self.messages))
-        bygone = self.bygone.entries if self.bygone is not None else 0
-        index = bisect_left(self.saved, position, key=lambda saved: saved.position)
-        nearest = self.saved[index - 1] if index else None
-        start, then = 0, Then(view=View(), came=0)
-        if nearest is not None and nearest.after is not None:
-            start, then = nearest.position + 1, Then(view=nearest.after, came=nearest.messages)
-        elif self.bygone is not None:
-            start = min(position, bygone)
-            then = self.bygone.at(start)
-        view, came = then.view, then.came
-        for entry in self.entries[start:position]:
-            view = self._followed(view, entry, came)
-            came += len(entry.messages) if isinstance(entry, Appended) else 0
-        return Then(view=view, came=came)
-
-    def _followed(self, view: View, entry: Entry, came: int) -> View:
-        """Return the view after an entry that does not change it as a whole; `came` messages had come before it."""
+        Entries that replace the view as a whole are handled in `append`.
+        """
         match entry:
             case Opened() | ModelChanged():
                 return replace(view, model=entry.model)
             case Appended():
-                new = originals(self.messages, came + 1, came + len(entry.messages))
+                new = original_items(self.messages, message_count + 1, message_count + len(entry.messages))
                 size = sum(entry.tokens)
                 return replace(
                     view, items=view.items.extend(new), tokens=view.tokens + size, whole=view.whole + size
@@ -286,11 +164,39 @@ class Ledger(Struct, frozen=True, kw_only=True):
             case PreambleChanged():
                 return replace(view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens)
             case Retracted():
-                return taken_back(view, entry.numbers, self.messages)
+                return _without_messages(view, entry.numbers, self.messages)
             case Compacted() | Rewound() | Checkpointed():
                 return view
 
-    def _saved(self, at: float, kind: SavedKind, after: View, name: str = "") -> AppendOnlyList[Saved]:
+    def _rewind(self, entry: Rewound) -> View:
+        past = self._past_view(entry.to)
+        if entry.discard_later:
+            return past.view
+        restored = restore(past.view, self.view, self.messages, message_count=past.message_count)
+        return self.view.showing(restored.items, whole=restored.whole)
+
+    def _past_view(self, position: int) -> PastView:
+        """Return the view at `position`: start from the nearest saved view before it and replay the entries since."""
+        if not 0 <= position <= len(self.entries):
+            raise IllegalEntry(f"no position {position} in a ledger of {len(self.entries)} entries")
+        if position == len(self.entries):
+            return PastView(view=self.view, message_count=len(self.messages))
+        index = bisect_left(self.saved, position, key=lambda saved: saved.position)
+        nearest = self.saved[index - 1] if index else None
+        start, past = 0, PastView(view=View(), message_count=0)
+        if nearest is not None and nearest.after is not None:
+            start = nearest.position + 1
+            past = PastView(view=nearest.after, message_count=nearest.messages)
+        elif self.bygone is not None:
+            start = min(position, self.bygone.entries)
+            past = self.bygone.at(start)
+        view, message_count = past.view, past.message_count
+        for entry in self.entries[start:position]:
+            view = self._advance(view, entry, message_count)
+            message_count += len(entry.messages) if isinstance(entry, Appended) else 0
+        return PastView(view=view, message_count=message_count)
+
+    def _save(self, at: float, kind: SavedKind, after: View, name: str = "") -> AppendOnlyList[Saved]:
         now = Saved(
             position=len(self.entries),
             messages=len(self.messages),
@@ -310,3 +216,101 @@ def _numbered(entry: Appended) -> list[Numbered]:
         Numbered(message=message, tokens=tokens)
         for message, tokens in zip(entry.messages, entry.tokens, strict=True)
     ]
+
+
+def _numbered_message(messages: AppendOnlyList[Numbered], number: int) -> Numbered:
+    """Return the message with this number, or raise IllegalEntry."""
+    if not 1 <= number <= len(messages):
+        raise IllegalEntry(f"no message {number} in a ledger of {len(messages)}")
+    return messages[number - 1]
+
+
+def original_items(messages: AppendOnlyList[Numbered], first: int, last: int) -> list[Item]:
+    """Return the messages numbered `first` to `last` as unedited items, or raise IllegalEntry."""
+    if first <= last and not (first >= 1 and last <= len(messages)):
+        raise IllegalEntry(f"no messages {first} to {last} in a ledger of {len(messages)}")
+    return [
+        Original(number=number, message=each.message, tokens=each.tokens)
+        for number, each in enumerate(messages[first - 1 : last], start=first)
+    ]
+
+
+def resolve_items(view_items: tuple[ViewItem, ...], messages: AppendOnlyList[Numbered]) -> list[Item]:
+    """Return the items that a compaction's entry describes, with their messages, or raise IllegalEntry."""
+    _prefetch(view_items, messages)
+    items: list[Item] = []
+    for view_item in view_items:
+        match view_item:
+            case KeptRange(numbers=numbers):
+                items.extend(original_items(messages, numbers.first, numbers.last))
+            case AlteredMessage(number=number, edits=edits, tokens=tokens):
+                original = _numbered_message(messages, number).message
+                message = apply_edits(original, edits)
+                items.append(
+                    Edited(number=number, original=original, edits=edits, message=message, tokens=tokens)
+                )
+            case SummarizedSpan(sources=sources, tokens=tokens, depth=depth):
+                if any(not 1 <= s.first <= s.last <= len(messages) for s in sources):
+                    raise IllegalEntry(f"a summary names messages beyond the {len(messages)} there are")
+                message = Message(role=view_item.role, parts=(Text(text=view_item.text),))
+                if view_item.block:
+                    message = message_with(view_item.block)
+                items.append(Summary(message=message, tokens=tokens, sources=sources, depth=depth))
+    return items
+
+
+def _prefetch(view_items: Iterable[ViewItem], messages: AppendOnlyList[Numbered]) -> None:
+    """Fetch the messages these items show, adjacent ones together: each fetch from a store is a query."""
+    if messages.is_here:
+        return
+    for first, last in _runs(sorted(number for item in view_items for number in _shown_messages(item))):
+        _ = messages[max(0, first - 1) : last]
+
+
+def _shown_messages(view_item: ViewItem) -> Iterable[int]:
+    """Return the numbers of the messages an item shows, edited or not; a summary shows none of its sources."""
+    match view_item:
+        case KeptRange(numbers=numbers):
+            return range(numbers.first, numbers.last + 1)
+        case AlteredMessage(number=number):
+            return (number,)
+        case SummarizedSpan():
+            return ()
+
+
+class Restored(NamedTuple):
+    """The items of a view after a rewind, and the size of all messages they stand for."""
+
+    items: list[Item]
+    whole: int
+
+
+def restore(past: View, now: View, messages: AppendOnlyList[Numbered], *, message_count: int) -> Restored:
+    """Return the items of `past`, followed by the messages of `now` that are newer than the first `message_count`.
+
+    What an earlier rewind discarded stays discarded.
+    """
+    later = [
+        item
+        for first, last in _runs(sorted(number for number in now.shown_numbers() if number > message_count))
+        for item in original_items(messages, first, last)
+    ]
+    return Restored(items=[*past.items, *later], whole=past.whole + sum(item.tokens for item in later))
+
+
+def _without_messages(view: View, numbers: Iterable[int], messages: AppendOnlyList[Numbered]) -> View:
+    """Return the view without the messages with these numbers; those inside a summary stay in it."""
+    gone = set(numbers)
+    kept = [item for item in view.items if isinstance(item, Summary) or item.number not in gone]
+    shown = {item.number for item in view.items if not isinstance(item, Summary)}
+    lost = sum(_numbered_message(messages, number).tokens for number in gone & shown)
+    return view.showing(kept, whole=view.whole - lost)
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last number of each run of consecutive numbers; `numbers` are ascending."""
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            yield numbers[start], numbers[at - 1]
+            start = at

@@ -1,4 +1,4 @@
-"""A stored ledger opened again: its view is rebuilt from landmarks, and the messages behind it stay in the store until they are wanted."""
+"""Reopening a stored ledger: views are rebuilt from its landmarks, and messages stay in the store until something reads them."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,7 +15,16 @@ from lowwater.core.entries import (
     Retracted,
     Rewound,
 )
-from lowwater.core.ledger import Ledger, Numbered, Restored, Saved, Then, originals, resolve, rewound
+from lowwater.core.ledger import (
+    Ledger,
+    Numbered,
+    PastView,
+    Restored,
+    Saved,
+    original_items,
+    resolve_items,
+    restore,
+)
 from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.stored import Landmark, LandmarkKind, Outline
 from lowwater.core.view import Item, Summary, View
@@ -23,29 +32,31 @@ from lowwater.errors import IllegalEntry
 
 
 def reopen(outline: Outline, entries: LazySequence[Entry], messages: LazySequence[Numbered]) -> Ledger:
-    """Return the ledger that an outline is of; `entries` and `messages` are all it has, elsewhere."""
-    bygone = Past(outline, AppendOnlyList(before=entries), AppendOnlyList(before=messages))
+    """Return the ledger that `outline` describes; `entries` and `messages` fetch from the store what is read."""
+    past = _StoredViews(outline, AppendOnlyList(before=entries), AppendOnlyList(before=messages))
     opened = entries[0] if outline.entries else None
     return Ledger(
         entries=AppendOnlyList(before=entries),
         messages=AppendOnlyList(before=messages),
-        view=bygone.at(outline.entries).view,
-        saved=AppendOnlyList(bygone.saved()),
+        view=past.at(outline.entries).view,
+        saved=AppendOnlyList(past.saved()),
         preambles=AppendOnlyList(
             each.position for each in outline.landmarks if each.kind == "preamble_changed"
         ),
         vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
-        bygone=bygone,
+        bygone=past,
     )
 
 
-class _Came(NamedTuple):
+class _Total(NamedTuple):
+    """How many messages a ledger had at some position, and their size together."""
+
     messages: int
     tokens: int
 
 
-class Past:
-    """The views of a ledger that lies elsewhere, each worked out once."""
+class _StoredViews:
+    """The views of a ledger that is in the store (`PastViews`), each rebuilt at most once."""
 
     def __init__(
         self, outline: Outline, entries: AppendOnlyList[Entry], messages: AppendOnlyList[Numbered]
@@ -77,23 +88,22 @@ class Past:
         """How many entries there are."""
         return self._outline.entries
 
-    def at(self, position: int) -> Then:
-        """Return how it was when the ledger had `position` entries.
+    def at(self, position: int) -> PastView:
+        """Return the view from when the ledger had `position` entries.
 
-        What a rewind went back to is worked out first, oldest first: there may be thousands, one behind the other.
+        The views that rewinds went back to are rebuilt first, oldest first: a chain of thousands must not recurse.
         """
         for earlier in self._needed(position):
             self._view(earlier)
-        return Then(view=self._view(position), came=self._came(position).messages)
+        return PastView(view=self._view(position), message_count=self._total(position).messages)
 
     def _needed(self, position: int) -> list[int]:
-        """Return the moments whose views this one is made of, oldest first."""
+        """Return the positions whose views the view at `position` is made of, oldest first."""
         needed: set[int] = set()
         waiting = [position]
         while waiting:
             place = waiting.pop()
-            turn = self._turn(place)
-            for rewind in (turn, self._kept_later(place)):
+            for rewind in (self._last_rewrite(place), self._rewind_keeping_later(place)):
                 entry = self._entries[rewind.position] if rewind is not None else None
                 if rewind is None or not isinstance(entry, Rewound):
                     continue
@@ -104,10 +114,10 @@ class Past:
 
     def _view(self, position: int) -> View:
         if position not in self._views:
-            self._views[position] = self._worked_out(position)
+            self._views[position] = self._rebuild(position)
         return self._views[position]
 
-    def _worked_out(self, position: int) -> View:
+    def _rebuild(self, position: int) -> View:
         preamble = self._preamble_at(position)
         view = View(
             model=self._model_at(position),
@@ -118,54 +128,58 @@ class Past:
         return view.showing(self._items_at(position), whole=self._whole_at(position))
 
     def _items_at(self, position: int) -> list[Item]:
-        """Start where the view was last changed as a whole, add what came since, and leave out what was taken back."""
-        turn = self._turn(position)
-        since = 0 if turn is None else turn.messages
-        items = [] if turn is None else self._items_after(turn)
-        items = [*items, *originals(self._messages, since + 1, self._came(position).messages)]
-        gone = self._taken_back(0 if turn is None else turn.position, position)
+        """Start where the view was last replaced, add the messages since, and leave out those that were retracted."""
+        landmark = self._last_rewrite(position)
+        since = 0 if landmark is None else landmark.messages
+        items = [] if landmark is None else self._items_after(landmark)
+        items = [*items, *original_items(self._messages, since + 1, self._total(position).messages)]
+        gone = self._retracted(0 if landmark is None else landmark.position, position)
         return [item for item in items if isinstance(item, Summary) or item.number not in gone]
 
-    def _items_after(self, turn: Landmark) -> Iterable[Item]:
-        match entry := self._entries[turn.position]:
+    def _items_after(self, landmark: Landmark) -> Iterable[Item]:
+        match entry := self._entries[landmark.position]:
             case Compacted():
-                return resolve(entry.stands, self._messages)
+                return resolve_items(entry.stands, self._messages)
             case Rewound(discard_later=True):
                 return self._view(entry.to).items
             case Rewound():
-                return self._rewound(turn, entry).items
+                return self._restored(landmark, entry).items
             case _:
-                raise IllegalEntry(f"entry {turn.position} is not what the outline says")
+                raise IllegalEntry(f"entry {landmark.position} is not what the outline says")
 
     def _whole_at(self, position: int) -> int:
-        """Messages add to it and those taken back leave it, compactions do not change it, and a rewind starts elsewhere."""
+        """Return the size of all messages a view stands for.
+
+        Appended messages add to it, retracted ones are subtracted, and a compaction changes nothing. A rewind continues from
+        the size at the position it went back to.
+        """
         whole = 0
         while True:
-            turn = self._last(position, "rewound")
-            start = 0 if turn is None else turn.position
-            gone = self._taken_back(start, position)
-            whole += self._came(position).tokens - sum(self._messages[n - 1].tokens for n in gone)
-            if turn is None:
+            landmark = self._last(position, "rewound")
+            start = 0 if landmark is None else landmark.position
+            gone = self._retracted(start, position)
+            whole += self._total(position).tokens - sum(self._messages[n - 1].tokens for n in gone)
+            if landmark is None:
                 return whole
-            whole -= turn.tokens
-            entry = self._entries[turn.position]
+            whole -= landmark.tokens
+            entry = self._entries[landmark.position]
             assert isinstance(entry, Rewound)
             if not entry.discard_later:
-                return whole + self._rewound(turn, entry).whole
+                return whole + self._restored(landmark, entry).whole
             position = entry.to
 
-    def _kept_later(self, position: int) -> Landmark | None:
-        """Return the rewind whose views the size at a position depends on, if there is one."""
-        while (turn := self._last(position, "rewound")) is not None:
-            entry = self._entries[turn.position]
+    def _rewind_keeping_later(self, position: int) -> Landmark | None:
+        """Return the rewind that kept later messages and that the size at `position` depends on, if there is one."""
+        while (landmark := self._last(position, "rewound")) is not None:
+            entry = self._entries[landmark.position]
             assert isinstance(entry, Rewound)
             if not entry.discard_later:
-                return turn
+                return landmark
             position = entry.to
         return None
 
-    def _taken_back(self, start: int, position: int) -> set[int]:
-        """Return the numbers that were taken back between two moments."""
+    def _retracted(self, start: int, position: int) -> set[int]:
+        """Return the numbers of the messages that were retracted between two positions."""
         gone: set[int] = set()
         for landmark in self._landmarks[self._first_from(start) : self._first_from(position)]:
             if landmark.kind == "taken_back":
@@ -174,33 +188,34 @@ class Past:
                 gone.update(entry.numbers)
         return gone
 
-    def _rewound(self, turn: Landmark, entry: Rewound) -> Restored:
-        then, now = self._view(entry.to), self._view(turn.position)
-        return rewound(then, now, self._messages, came=self._came(entry.to).messages)
+    def _restored(self, landmark: Landmark, entry: Rewound) -> Restored:
+        past, now = self._view(entry.to), self._view(landmark.position)
+        return restore(past, now, self._messages, message_count=self._total(entry.to).messages)
 
     def _preamble_at(self, position: int) -> PreambleChanged | None:
-        while (turn := self._last(position, "preamble_changed", "rewound")) is not None:
-            match entry := self._entries[turn.position]:
+        while (landmark := self._last(position, "preamble_changed", "rewound")) is not None:
+            match entry := self._entries[landmark.position]:
                 case PreambleChanged():
                     return entry
                 case Rewound(discard_later=True):
                     position = entry.to
                 case _:
-                    position = turn.position
+                    position = landmark.position
         return None
 
     def _model_at(self, position: int) -> str:
-        while (turn := self._last(position, "opened", "model_changed", "rewound")) is not None:
-            match entry := self._entries[turn.position]:
+        while (landmark := self._last(position, "opened", "model_changed", "rewound")) is not None:
+            match entry := self._entries[landmark.position]:
                 case Opened() | ModelChanged():
                     return entry.model
                 case Rewound(discard_later=True):
                     position = entry.to
                 case _:
-                    position = turn.position
+                    position = landmark.position
         return ""
 
-    def _turn(self, position: int) -> Landmark | None:
+    def _last_rewrite(self, position: int) -> Landmark | None:
+        """Return the last compaction or rewind before a position: either replaces the view as a whole."""
         return self._last(position, "compacted", "rewound")
 
     def _last(self, position: int, *kinds: LandmarkKind) -> Landmark | None:
@@ -210,17 +225,17 @@ class Past:
                 return self._landmarks[index]
         return None
 
-    def _came(self, position: int) -> _Came:
-        """Return what had come when the ledger had `position` entries."""
+    def _total(self, position: int) -> _Total:
+        """Return how many messages there were when the ledger had `position` entries, and their size."""
         if position == self._outline.entries:
-            return _Came(self._outline.messages, self._outline.tokens)
+            return _Total(self._outline.messages, self._outline.tokens)
         index = self._first_from(position)
         if index < len(self._landmarks) and self._landmarks[index].position == position:
-            return _Came(self._landmarks[index].messages, self._landmarks[index].tokens)
+            return _Total(self._landmarks[index].messages, self._landmarks[index].tokens)
         nearest = self._landmarks[index - 1] if index else None
         start = (0, 0, 0) if nearest is None else (nearest.position, nearest.messages, nearest.tokens)
         between = [each for each in self._entries[start[0] : position] if isinstance(each, Appended)]
-        return _Came(
+        return _Total(
             start[1] + sum(len(each.messages) for each in between),
             start[2] + sum(sum(each.tokens) for each in between),
         )

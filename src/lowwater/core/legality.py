@@ -1,6 +1,6 @@
-"""Making a list of messages legal for a provider, and refusing what cannot be.
+"""Repairing a list of messages so that providers accept it, and rejecting what cannot be repaired.
 
-Both providers want every result right behind the message that calls for it, and one result for every call.
+Anthropic and OpenAI both require one result for every tool call, directly after the message that makes the call.
 """
 
 from collections.abc import Sequence
@@ -13,64 +13,65 @@ from lowwater.errors import IllegalView
 STUB = "[no result was recorded for this call]"
 LEFT_OUT = "[a tool result without its call stood here]"
 BEGINS = "[the conversation begins with the assistant's message]"
-"""What a user says first where Anthropic would refuse a list: there the user begins, whoever began here."""
+"""The first user message of a list that the assistant begins: Anthropic rejects a list that no user message begins."""
 
 
 class _Broken(Struct, frozen=True, kw_only=True):
-    """What is out of place in a list of messages."""
+    """What is wrong with the calls and results in a list of messages."""
 
     misplaced: dict[int, list[int]]
-    """Results that do not stand right behind their call, by message and part."""
-    behind: dict[int, list[ToolResult]]
-    """What has to stand behind a message that calls for it and does not: results found later, and stubs."""
+    """The results that do not directly follow their call: part indexes by message index."""
+    missing: dict[int, list[ToolResult]]
+    """The results that have to be inserted after a message with calls: those found later in the list, and stubs."""
     twice: int | None
-    """The first message that uses the id of a call twice; None if none does."""
+    """The first message that uses a call id twice; None if none does."""
 
 
 def made_legal(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages mended where they have to be, or raise IllegalView."""
+    """Return the messages, repaired if necessary, or raise IllegalView if that does not help."""
     broken = _find_broken(messages)
-    if broken.misplaced or broken.behind:
+    if broken.misplaced or broken.missing:
         mended = _mended(messages, broken)
         refuse_illegal(mended)
         return mended
-    _refuse_hopeless(messages, broken)
+    _refuse_irreparable(messages, broken)
     return list(messages)
 
 
 def mend(messages: Sequence[Message]) -> list[Message]:
-    """Drop results without a call, bring late ones to their call, answer the other calls by a stub.
+    """Return the messages without results that have no call, with late results moved to their call, and stubs for missing ones.
 
-    Messages that are in order pass untouched.
+    Messages that are in order are not changed.
     """
     return _mended(messages, _find_broken(messages))
 
 
 def _mended(messages: Sequence[Message], broken: _Broken) -> list[Message]:
     mended: list[Message] = []
-    missing: list[ToolResult] = []
-    in_users, gone = _format_of(messages) == "anthropic", False
+    pending: list[ToolResult] = []
+    # Anthropic takes results as parts of a user message, the OpenAI formats as messages of their own.
+    in_users, dropped = _format_of(messages) == "anthropic", False
     for index, message in enumerate(messages):
         kept = _without(message, broken.misplaced.get(index, ()))
-        if missing and kept is not None and kept.role == "user" and (kept.results or in_users):
-            kept, missing = kept.with_parts((*missing, *kept.parts)), []
-        if missing:
-            mended.append(_answer(missing, messages))
+        if pending and kept is not None and kept.role == "user" and (kept.results or in_users):
+            kept, pending = kept.with_parts((*pending, *kept.parts)), []
+        if pending:
+            mended.append(_answer(pending, messages))
         if kept is None:
-            gone = True
+            dropped = True
         else:
-            if gone and mended:
-                kept = _apart(mended, kept)
+            if dropped and mended:
+                kept = _separate(mended, kept)
             mended.append(kept)
-            gone = False
-        missing = broken.behind.get(index, [])
-    return [*mended, _answer(missing, messages)] if missing else mended
+            dropped = False
+        pending = broken.missing.get(index, [])
+    return [*mended, _answer(pending, messages)] if pending else mended
 
 
-def _apart(mended: list[Message], message: Message) -> Message:
-    """Return a message that follows one only since what was between them is gone, so that no two of one role do.
+def _separate(mended: list[Message], message: Message) -> Message:
+    """Return a message so that it does not follow one of the same role after what was between them was dropped.
 
-    Two of the user's become one; between two of the assistant's the user says what is missing.
+    Two user messages are joined; between two assistant messages goes a user message that says what is missing.
     """
     before = mended[-1]
     if before.role != message.role:
@@ -84,7 +85,7 @@ def _apart(mended: list[Message], message: Message) -> Message:
 
 
 def begun_by_user(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages as Anthropic takes them: the user begins, or a compaction block of the provider's own does."""
+    """Return the messages as Anthropic accepts them: beginning with a user message or the provider's own compaction block."""
     first = messages[0] if messages else None
     if first is None or first.role != "assistant" or block_in(first):
         return list(messages)
@@ -92,35 +93,35 @@ def begun_by_user(messages: Sequence[Message]) -> list[Message]:
 
 
 def refuse_illegal(messages: Sequence[Message]) -> None:
-    """Raise IllegalView unless there is something to answer and every call and result stands where it must."""
+    """Raise IllegalView unless there is something to answer and every call is directly followed by its result."""
     broken = _find_broken(messages)
-    _refuse_hopeless(messages, broken)
+    _refuse_irreparable(messages, broken)
     for index, at in broken.misplaced.items():
         result = messages[index].parts[at[0]]
         assert isinstance(result, ToolResult)
         raise IllegalView(
-            f"message {index} of the view answers call {result.call_id!r}, which no message right before it makes"
+            f"message {index} of the view has a result for call {result.call_id!r}, which the message before it does not make"
         )
-    for index, answers in broken.behind.items():
+    for index, answers in broken.missing.items():
         raise IllegalView(
-            f"message {index} of the view calls {answers[0].call_id!r}, which is not answered right behind it"
+            f"message {index} of the view makes call {answers[0].call_id!r}, whose result does not directly follow"
         )
 
 
-def _refuse_hopeless(messages: Sequence[Message], broken: _Broken) -> None:
-    """Raise IllegalView for what no mending helps."""
+def _refuse_irreparable(messages: Sequence[Message], broken: _Broken) -> None:
+    """Raise IllegalView for what cannot be repaired."""
     if all(message.role in {"system", "developer"} for message in messages):
         what = "holds only instructions" if messages else "is empty"
         raise IllegalView(f"the view {what}: append a user message first")
     if broken.twice is not None:
         raise IllegalView(
-            f"message {broken.twice} of the view uses the id of a call twice: give each call its own"
+            f"message {broken.twice} of the view uses the id of a call twice: give each call an id of its own"
         )
 
 
 def _find_broken(messages: Sequence[Message]) -> _Broken:
     misplaced: dict[int, list[int]] = {}
-    behind: dict[int, list[ToolResult]] = {}
+    missing: dict[int, list[ToolResult]] = {}
     calling: dict[str, int] = {}
     group, twice = -1, None
     for index, message in enumerate(messages):
@@ -133,7 +134,7 @@ def _find_broken(messages: Sequence[Message]) -> _Broken:
                 if caller is None or caller != group:
                     misplaced.setdefault(index, []).append(at)
                 if caller is not None and caller != group:
-                    behind.setdefault(caller, []).append(part)
+                    missing.setdefault(caller, []).append(part)
             elif isinstance(part, ToolCall):
                 calls.append(part)
         group = group if answers and message.role != "assistant" else -1
@@ -141,11 +142,11 @@ def _find_broken(messages: Sequence[Message]) -> _Broken:
             twice = index
         for call in calls:
             if call.id in calling:
-                behind.setdefault(calling[call.id], []).append(_stub(call.id))
+                missing.setdefault(calling[call.id], []).append(_stub(call.id))
             calling[call.id] = group = index
     for call_id, index in calling.items():
-        behind.setdefault(index, []).append(_stub(call_id))
-    return _Broken(misplaced=misplaced, behind=behind, twice=twice)
+        missing.setdefault(index, []).append(_stub(call_id))
+    return _Broken(misplaced=misplaced, missing=missing, twice=twice)
 
 
 def _stub(call_id: str) -> ToolResult:
@@ -161,7 +162,7 @@ def _without(message: Message, misplaced: Sequence[int]) -> Message | None:
 
 
 def _answer(results: Sequence[ToolResult], messages: Sequence[Message]) -> Message:
-    """Return results as a message of the conversation's format."""
+    """Return results as a message in the conversation's format."""
     return Message(role="user" if _format_of(messages) == "anthropic" else "tool", parts=tuple(results))
 
 

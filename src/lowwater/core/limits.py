@@ -1,4 +1,4 @@
-"""The sizes by which a window is managed, derived from the model and the settings."""
+"""The limits of a context window, derived from the model and the settings: where to compact, what to protect, how far to get."""
 
 from math import ceil, floor
 
@@ -7,94 +7,82 @@ from msgspec.structs import replace
 
 from lowwater.settings import CompressionSettings
 
-_NOISE_DIGITS = 6
-"""0.57 × 100,000 is 57,000 and 0.8 × 0.75 × 200,000 is 120,000, whatever binary makes of them."""
-
-
-def share_of(whole: int, *shares: float) -> int:
-    """Return the product of `whole` and `shares`, rounded down to whole tokens."""
-    return floor(round(_product(whole, shares), _NOISE_DIGITS))
-
-
-def least_reaching(whole: int, *shares: float) -> int:
-    """Return the smallest count of tokens that is at least the product of `whole` and `shares`."""
-    return ceil(round(_product(whole, shares), _NOISE_DIGITS))
-
-
-def _product(whole: int, shares: tuple[float, ...]) -> float:
-    product: float = whole
-    for share in shares:
-        product *= share
-    return product
-
-
 _FLOOR = 64_000
+"""The smallest threshold in tokens, whatever share of the context length is set."""
 _HYGIENE = 0.85
+"""The gateway's safety net, as a share of the context length."""
 _BELOW_HYGIENE = 0.95
+"""The largest threshold, as a share of the safety net's."""
 _RUNWAY = 0.15
+"""The runway below the threshold, as a share of it."""
 _RUNWAY_TURNS = 20
-"""Turns that should pass before a compaction that was forced by a size is followed by the next."""
+"""For policies that compare prices: turns that should pass between two compactions that a size forces."""
 _LEAST_PRUNE = 5_000
+"""The smallest prune in tokens that counts."""
 _DEFAULT_RESERVE = 16_000
-TURNS_BETWEEN = 5
-"""Where the wall or a ceiling forces a compaction, so many turns should pass before the next."""
+"""Tokens reserved for the answer if the request does not limit it."""
 _MOST_UNSURE = 10
-"""At most one part in so many of what may be sent is left free for what an estimate may miss."""
+"""At most 1/10 of what may be sent is kept free for what an estimate may miss."""
 _LEAST_UNDER_CEILING = 200
 _SUMMARY_UNDER_CEILING = 8
-"""A summary takes at most one part in so many of a ceiling, and may always have a few tokens."""
+"""Under a ceiling, a summary takes at most 1/8 of it, but may always have 200 tokens."""
 _PROTECTED_TOOL_OUTPUT = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
+"""From each context length on, how many tokens of tool output a prune leaves alone."""
+_NOISE_DIGITS = 6
+"""Digits to round to, so that 0.57 × 100,000 is 57,000 despite binary floating point."""
+
+TURNS_BETWEEN = 5
+"""Turns that should pass between two compactions that the wall or a ceiling forces."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """All in tokens of the model: where compaction starts, what it protects, how far it must get."""
+    """Where compaction starts, what it protects and how far it must get, in the model's tokens."""
 
     context: int
     wall: int
-    """What fits: the context length less the room reserved for the answer."""
+    """The most that fits: the context length less what is reserved for the answer."""
     hygiene: int
-    """Where the gateway's safety net fires."""
+    """The size at which the gateway's safety net compacts."""
     threshold: int
-    """Where compaction in the loop fires; always below hygiene."""
+    """The size at which a session compacts; below `hygiene`, except for policies that compare prices (`priced`)."""
     tail: int
-    """The tail's budget."""
+    """How much the protected tail may hold."""
     protected_tool_output: int
-    """Newest tool output outside the tail that a prune leaves alone."""
+    """How much of the newest tool output outside the tail a prune leaves alone."""
     minimum_prune: int
-    """A prune that reclaims less does not count."""
+    """The smallest prune that counts."""
     runway: int
     target: int
     """The low-water mark: a prune is accepted alone only if the view ends at or below it."""
     summary: int
     """The longest summary."""
     max_bytes: int | None = None
-    """The largest request that the provider takes, in bytes; None if that is not known."""
+    """The largest request the provider accepts, in bytes; None if unknown."""
     cliff: int | None = None
-    """The smallest prompt that is billed at higher prices as a whole; None if there is none."""
+    """The smallest prompt that is billed at higher prices, all of it; None if there is none."""
     ceiling: int | None = None
-    """The largest prompt that the user wants to be sent (`max_view_tokens`); None if there is no such limit."""
+    """The largest prompt that the user allows (`max_view_tokens`); None: no limit."""
     growth: int = 0
-    """Tokens that a turn adds, measured; turns that add more than a fifth of `most` do not count."""
-
+    """Tokens that a turn adds, as measured; turns that add more than a fifth of `most` do not count."""
     unsure: int = 0
-    """Tokens by which the next prompt may be larger than its estimate."""
+    """Tokens by which the next prompt may exceed its estimate."""
 
     @property
     def most(self) -> int:
-        """The largest prompt that may be sent: below the wall, and no larger than the ceiling, whatever its estimate may miss."""
+        """The largest estimated prompt that may be sent: below wall and ceiling even if it is larger by `unsure`."""
         known = self.wall - 1 if self.ceiling is None else min(self.wall - 1, self.ceiling)
         return known - min(self.unsure, known // _MOST_UNSURE)
 
     @property
     def roomy(self) -> int:
-        """The size below which several turns of growth fit before `most` is reached; at least a fifth of that."""
+        """The size from which several turns of growth still fit below `most`; at least a fifth of `most`."""
         return max(self.most // TURNS_BETWEEN, self.most - TURNS_BETWEEN * self.growth)
 
     def priced(self, ceiling: int | None, *, growth: float) -> "Limits":
-        """Return the limits for a policy that compares prices, so that sizes matter only where one is forced (docs/specification.md: A).
+        """Return the limits for a policy that compares prices: sizes matter only where they force a compaction (docs/specification.md: A).
 
-        The threshold is the nearest such point: wall, cliff or ceiling. The runway below it lasts for some turns of
-        `growth`. The tail is no share of anything, and any prune counts that pays.
+        The threshold is the nearest such size: wall, cliff or ceiling. The runway below it is meant to last for
+        `_RUNWAY_TURNS` turns of `growth`. The tail has no budget, and a prune of any size counts.
         """
         threshold = min(point for point in (self.wall, self.cliff, ceiling) if point is not None)
         wanted = max(self.minimum_prune, share_of(threshold, _RUNWAY), round(_RUNWAY_TURNS * growth))
@@ -122,9 +110,9 @@ def derive_limits(
 ) -> Limits:
     """Return the limits of a window of `context` tokens.
 
-    `max_tokens` is what the request asks for, `max_output` what the model can give. `auto_threshold` stands in for
-    `threshold: auto` once it was measured. `floor` off lets the threshold fall below 64,000 (hermes-classic). A
-    ceiling (`max_view_tokens`) below the threshold takes its place, and what is sized by it shrinks with it.
+    `max_tokens` is the longest answer the request asks for, `max_output` the longest the model can give. `auto_threshold`
+    is the measured value for `threshold: auto`, once there is one. Without `floor` the threshold may be below 64,000
+    (hermes-classic). A ceiling (`max_view_tokens`) below the threshold replaces it, and what depends on it shrinks too.
     """
     asked = max_tokens if max_tokens is not None and max_tokens > 0 else None
     reserve = asked or min(max_output or _DEFAULT_RESERVE, _DEFAULT_RESERVE)
@@ -155,3 +143,20 @@ def derive_limits(
         summary=summary,
         ceiling=ceiling,
     )
+
+
+def share_of(whole: int, *shares: float) -> int:
+    """Return the product of `whole` and `shares`, rounded down to whole tokens."""
+    return floor(round(_product(whole, shares), _NOISE_DIGITS))
+
+
+def least_reaching(whole: int, *shares: float) -> int:
+    """Return the smallest count of tokens that is at least the product of `whole` and `shares`."""
+    return ceil(round(_product(whole, shares), _NOISE_DIGITS))
+
+
+def _product(whole: int, shares: tuple[float, ...]) -> float:
+    product: float = whole
+    for share in shares:
+        product *= share
+    return product

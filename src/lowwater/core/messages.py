@@ -1,4 +1,4 @@
-"""One conversation message: the parts it is made of, and its identity."""
+"""One conversation message: its parts, its identity, and the provider's own compaction block as a part."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
@@ -12,10 +12,15 @@ from lowwater.core.stored_form import stored_as
 from lowwater.core.strict_json import canonical_json
 
 Source = Literal["base64", "url", "file", "text"]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+Format = Literal["openai_chat", "anthropic", "openai_responses"]
+
+_COMPACTION = "compaction"
+"""The type of the block into which Anthropic compacts a conversation; it must be sent back as it came."""
 
 
 class Part(Struct, frozen=True, kw_only=True, eq=False, rename=stored_as("part"), forbid_unknown_fields=True):
-    """What all parts share: equality by content, and the fields beyond it."""
+    """The base of all parts: they are compared by content, and keep the fields that Lowwater does not know."""
 
     kind: ClassVar[str] = ""
 
@@ -23,7 +28,7 @@ class Part(Struct, frozen=True, kw_only=True, eq=False, rename=stored_as("part")
     """The block's other fields as one JSON object, byte for byte; empty if there are none."""
 
     def identity(self) -> tuple[object, ...]:
-        """Return what makes this part the same as another: its kind and every field but `extra`."""
+        """Return what two equal parts have in common: the kind and every field but `extra`."""
         return (self.kind, *(getattr(self, name) for name in self.__struct_fields__ if name != "extra"))
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +101,7 @@ class ToolCall(
     rename=stored_as("tool_call"),
     forbid_unknown_fields=True,
 ):
-    """The model asks for a tool; `arguments` is JSON text as the model wrote it."""
+    """A call of a tool by the model; `arguments` is JSON text as the model wrote it."""
 
     kind: ClassVar[str] = "tool_call"
 
@@ -105,7 +110,7 @@ class ToolCall(
     arguments: str
 
     def identity(self) -> tuple[object, ...]:
-        """Arguments count by value: clients parse them and write them again in other words."""
+        """Arguments are compared by value: clients parse them and serialise them differently."""
         return (self.kind, self.id, self.name, canonical_json(self.arguments))
 
 
@@ -118,7 +123,7 @@ class Thinking(
     rename=stored_as("thinking"),
     forbid_unknown_fields=True,
 ):
-    """The model's reasoning; `signature` proves it to the provider, `redacted` means that only that is left."""
+    """The model's reasoning; the provider verifies it by `signature`, which is all there is if it is `redacted`."""
 
     kind: ClassVar[str] = "thinking"
 
@@ -136,16 +141,16 @@ class Opaque(
     rename=stored_as("opaque"),
     forbid_unknown_fields=True,
 ):
-    """A block of a type this version has never heard of; `body` is the whole block as JSON."""
+    """A block of a type that Lowwater does not know; `body` is the whole block as JSON."""
 
     kind: ClassVar[str] = "opaque"
 
     block: str
-    """The type it says it is."""
+    """The block's type."""
     body: str
 
     def identity(self) -> tuple[object, ...]:
-        """A cache mark inside an unknown block is still no content."""
+        """The whole block, except for a cache mark, which is not content."""
         return (self.kind, canonical_json(self.body, without=("cache_control",)))
 
 
@@ -161,7 +166,7 @@ class ToolResult(
     rename=stored_as("tool_result"),
     forbid_unknown_fields=True,
 ):
-    """What a tool answered to the call `call_id`."""
+    """The result of the tool call `call_id`."""
 
     kind: ClassVar[str] = "tool_result"
 
@@ -175,24 +180,20 @@ class ToolResult(
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     def identity(self) -> tuple[object, ...]:
-        """A result is its call, its content and whether it failed."""
+        """The call, the content and whether it failed."""
         return (self.kind, self.call_id, tuple(part.identity() for part in self.parts), self.is_error)
 
 
 AnyPart = Text | Image | Document | ToolCall | ToolResult | Thinking | Opaque
 
 
-Role = Literal["system", "developer", "user", "assistant", "tool"]
-Format = Literal["openai_chat", "anthropic", "openai_responses"]
-
-
 class Wire(Struct, frozen=True, kw_only=True, rename=stored_as("wire"), forbid_unknown_fields=True):
-    """The bytes a message came in, so that it can leave in them."""
+    """The bytes that a message arrived in, so that it can be sent unchanged."""
 
     format: Format
     raw: bytes
     exact: bool = True
-    """False once the message's parts were edited: the bytes then only supply the fields around the content."""
+    """False once the parts were edited: then only the fields around the content are taken from the bytes."""
 
 
 class Message(
@@ -205,11 +206,11 @@ class Message(
     name: str = ""
     wire: Wire | None = None
     memo: bytes = b""
-    """The digest once it was asked for; never set it."""
+    """The digest, cached on first use; never set it."""
 
     @property
     def digest(self) -> bytes:
-        """Sixteen bytes that are equal exactly when the content is."""
+        """A hash of 16 bytes over role, name and parts: messages with equal content have the same."""
         if not self.memo:
             force_setattr(self, "memo", _digest(self))
         return self.memo
@@ -242,30 +243,30 @@ class Message(
 
     @property
     def bytes(self) -> int:
-        """About how many bytes it takes in a request: what it came in, or what its parts hold once they were edited."""
+        """Its approximate size in a request: of the bytes it arrived in, or of its parts if they were edited."""
         if self.wire is not None and self.wire.exact:
             return len(self.wire.raw)
-        return sum(_bytes(part) for part in self.parts)
+        return sum(_size_in_bytes(part) for part in self.parts)
 
     def with_parts(self, parts: Sequence[AnyPart]) -> "Message":
-        """Return the message with other parts; its role, name and the unknown fields around them stay."""
+        """Return the message with other parts, and the same role, name and unknown fields."""
         wire = self.wire and Wire(format=self.wire.format, raw=self.wire.raw, exact=False)
         return Message(role=self.role, parts=tuple(parts), name=self.name, wire=wire)
 
 
 def _digest(message: Message) -> bytes:
-    # A tool message's name repeats what its call says, and clients drop it; a user's name tells people apart.
+    # The name of a tool message repeats its call's, and clients drop it; a user's name tells speakers apart.
     name = message.name if message.role == "user" else ""
     identity = [message.role, name, [part.identity() for part in message.parts]]
     return blake2b(msgspec.json.encode(identity), digest_size=16).digest()
 
 
-def _bytes(part: AnyPart) -> int:
+def _size_in_bytes(part: AnyPart) -> int:
     match part:
         case Text() | Thinking():
             return len(part.text.encode(errors="replace"))
         case ToolResult():
-            return sum(_bytes(inner) for inner in part.parts)
+            return sum(_size_in_bytes(inner) for inner in part.parts)
         case ToolCall():
             return len(part.name) + len(part.arguments)
         case Image() | Document():
@@ -275,7 +276,7 @@ def _bytes(part: AnyPart) -> int:
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """Yield every piece of text the message puts before the model, thinking and arguments included."""
+    """Yield every text in the message that the model sees, including thinking and the arguments of calls."""
     for part in message.parts:
         match part:
             case Text() | Thinking():
@@ -289,35 +290,32 @@ def texts_of(message: Message) -> Iterator[str]:
                 pass
 
 
-TYPE = "compaction"
-
-
 class NativeBlock(Struct, frozen=True):
-    """What can be read of one; a provider may add fields that nobody here knows."""
+    """The known fields of a provider's compaction block; it may have others."""
 
     content: str | None = None
     encrypted_content: str | None = None
     signature: str | None = None
 
     @property
-    def stands(self) -> bool:
-        """Whether it stands for anything: one without content is a compaction that failed."""
+    def has_content(self) -> bool:
+        """Whether it replaces anything: a block without content is a compaction that failed."""
         return bool(self.content or self.encrypted_content)
 
 
 def read_block(part: AnyPart) -> NativeBlock | None:
-    """Return the block that a part is, or None if it is none that stands for anything."""
-    if not isinstance(part, Opaque) or part.block != TYPE:
+    """Return a part as a compaction block; None if it is another part or a compaction that failed."""
+    if not isinstance(part, Opaque) or part.block != _COMPACTION:
         return None
     try:
         block = msgspec.json.decode(part.body, type=NativeBlock)
     except msgspec.MsgspecError:
         return None
-    return block if block.stands else None
+    return block if block.has_content else None
 
 
 def newest_block(messages: Sequence[Message]) -> int | None:
-    """Return the index of the newest message with a compaction block; one that failed stands for nothing."""
+    """Return the index of the newest message with a compaction block that did not fail, or None."""
     for at in range(len(messages) - 1, -1, -1):
         for part in messages[at].parts:
             if isinstance(part, Opaque) and read_block(part) is not None:
@@ -326,18 +324,18 @@ def newest_block(messages: Sequence[Message]) -> int | None:
 
 
 def message_with(block: bytes) -> Message:
-    """Return the assistant's message that is this block and nothing else, as the provider wants it back."""
+    """Return the assistant message that consists of this compaction block, as the provider expects it back."""
     body = block.decode()
     raw = b'{"role":"assistant","content":[' + block + b"]}"
     return Message(
         role="assistant",
-        parts=(Opaque(block=TYPE, body=body),),
+        parts=(Opaque(block=_COMPACTION, body=body),),
         wire=Wire(format="anthropic", raw=raw),
     )
 
 
 def block_in(message: Message) -> bytes:
-    """Return the block that is all of a message, as it came; nothing if it is not."""
+    """Return the bytes of the compaction block that a message consists of; empty for any other message."""
     match message.parts:
         case (Opaque(block="compaction", body=body),):
             return body.encode()
@@ -346,6 +344,6 @@ def block_in(message: Message) -> bytes:
 
 
 def said_in(message: Message) -> str:
-    """Return a message's own text, or what its block says where it is one."""
+    """Return a message's own text, or the text of its compaction block if it is one."""
     block = read_block(message.parts[0]) if block_in(message) else None
     return message.text if block is None else block.content or ""

@@ -1,4 +1,4 @@
-"""Two immutable sequences: one that grows at its end in constant time, one that fetches what is looked at."""
+"""Two immutable sequences: one that is appended to in constant time, and one that fetches its items on first use."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -6,29 +6,29 @@ from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
 
-_AT_ONCE = 256
-"""Items that are fetched together when all are wanted one after the other."""
+_BATCH = 256
+"""Items that are fetched together by an iteration."""
 
 Fetch = Callable[[int, int], Sequence[T]]
-"""Returns the items from one index up to, but not including, another."""
+"""Returns the items from a first index up to, but not including, a second."""
 
 
 class LazySequence(Sequence[T], Generic[T]):
-    """The first `length` items of something that only grows elsewhere; what was fetched stays here.
+    """The first `length` items of a sequence in a store, fetched on first use and then kept.
 
-    It is a value as long as what it stands for keeps its word; fetching may raise StoreFailed.
+    It is immutable as long as the stored sequence is only appended to. Fetching may raise StoreFailed.
     """
 
-    __slots__ = ("_fetch", "_here", "_length")
+    __slots__ = ("_fetch", "_fetched", "_length")
 
-    def __init__(self, length: int, fetch: Fetch[T], here: dict[int, T] | None = None) -> None:
+    def __init__(self, length: int, fetch: Fetch[T], fetched: dict[int, T] | None = None) -> None:
         self._length = length
         self._fetch = fetch
-        self._here: dict[int, T] = {} if here is None else here
+        self._fetched: dict[int, T] = {} if fetched is None else fetched
 
     def first(self, length: int) -> "LazySequence[T]":
-        """Return the first `length` of these items, which share what was fetched."""
-        return LazySequence(length, self._fetch, self._here)
+        """Return the first `length` of these items; both share what was fetched."""
+        return LazySequence(length, self._fetch, self._fetched)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -37,83 +37,83 @@ class LazySequence(Sequence[T], Generic[T]):
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
             wanted = range(*index.indices(self._length))
-            self._bring(wanted)
-            return [self._here[at] for at in wanted]
+            self._ensure_fetched(wanted)
+            return [self._fetched[at] for at in wanted]
         if not -self._length <= index < self._length:
             raise IndexError(f"index {index} in a sequence of {self._length}")
         at = index % self._length
-        self._bring((at,))
-        return self._here[at]
+        self._ensure_fetched((at,))
+        return self._fetched[at]
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[T]:
-        for start in range(0, self._length, _AT_ONCE):
-            yield from self[start : start + _AT_ONCE]
+        for start in range(0, self._length, _BATCH):
+            yield from self[start : start + _BATCH]
 
-    def _bring(self, wanted: Sequence[int]) -> None:
-        """Fetch what is missing, each run of neighbours at once."""
-        missing = sorted(at for at in wanted if at not in self._here)
+    def _ensure_fetched(self, wanted: Sequence[int]) -> None:
+        """Fetch what is missing, each run of consecutive items at once."""
+        missing = sorted(at for at in wanted if at not in self._fetched)
         start = 0
         while start < len(missing):
             end = start + 1
             while end < len(missing) and missing[end] == missing[end - 1] + 1:
                 end += 1
             first = missing[start]
-            self._here.update(enumerate(self._fetch(first, missing[end - 1] + 1), start=first))
+            self._fetched.update(enumerate(self._fetch(first, missing[end - 1] + 1), start=first))
             start = end
 
 
 class AppendOnlyList(Sequence[T], Generic[T]):
-    """A sequence value; appending returns a new chain that shares storage with the old one.
+    """An immutable sequence; appending returns a new one that shares storage with the old one.
 
-    A chain is the first `length` items of a list that only ever grows. The first chain to append extends that list
-    in place; a second chain appending to the same state (a fork) copies. So a history of n messages costs n, not
-    n², and older values stay as they were. What lies before that list may be elsewhere.
+    It is the first `length` items of a list that only ever grows. The first append to a value extends that list in place;
+    a second append to the same value (a fork) copies it. So a history of n messages takes O(n) memory instead of O(n²), and
+    older values stay as they were. The items before that list may be in a store (`before`).
     """
 
-    __slots__ = ("_before", "_distant", "_items", "_length")
+    __slots__ = ("_before", "_items", "_length", "_stored")
 
     def __init__(self, items: Iterable[T] = (), *, before: LazySequence[T] | None = None) -> None:
         self._before: LazySequence[T] | None = before if before else None
-        self._distant = len(before) if before else 0
+        self._stored = len(before) if before else 0
         self._items: list[T] = list(items)
         self._length = len(self._items)
-        """Of the items behind those that are elsewhere."""
+        """The number of items in memory, after those in the store."""
 
     def append(self, item: T) -> "AppendOnlyList[T]":
-        """Return this chain with `item` behind it."""
+        """Return this list with `item` at its end."""
         return self.extend((item,))
 
     def extend(self, items: Iterable[T]) -> "AppendOnlyList[T]":
-        """Return this chain with `items` behind it."""
+        """Return this list with `items` at its end."""
         new = list(items)
         if not new:
             return self
         storage = self._items
         if len(storage) == self._length:
             storage.extend(new)
-        # Another thread may have extended between the test and the extension; then the items are not where they
-        # should be, and this chain takes a copy like any other fork.
-        behind = storage[self._length : self._length + len(new)]
-        if len(behind) < len(new) or any(a is not b for a, b in zip(behind, new, strict=True)):
+        # Another thread may have extended the list between the test and the extension; then the items are not where
+        # they should be, and this value copies the list like any other fork.
+        added = storage[self._length : self._length + len(new)]
+        if len(added) < len(new) or any(a is not b for a, b in zip(added, new, strict=True)):
             storage = [*storage[: self._length], *new]
         return self._of(self._before, storage, self._length + len(new))
 
     def first(self, length: int) -> "AppendOnlyList[T]":
-        """Return the first `length` items, which share their storage with this chain."""
-        if self._before is not None and length < self._distant:
+        """Return the first `length` items; both share their storage."""
+        if self._before is not None and length < self._stored:
             return AppendOnlyList(before=self._before.first(length))
-        return self._of(self._before, self._items, min(length - self._distant, self._length))
+        return self._of(self._before, self._items, min(length - self._stored, self._length))
 
     @property
     def is_here(self) -> bool:
-        """Whether no part of it lies elsewhere."""
+        """Whether all of it is in memory."""
         return self._before is None
 
     def extends(self, other: "AppendOnlyList[T]") -> bool:
-        """Return whether this chain is `other` with items behind it, told by shared storage in constant time."""
+        """Return whether this is `other` with items appended; compares storage only, in constant time."""
         return self._items is other._items and self._before is other._before and self._length >= other._length
 
     @overload
@@ -121,31 +121,31 @@ class AppendOnlyList(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
-        distant, length = self._distant, len(self)
+        stored, length = self._stored, len(self)
         if isinstance(index, slice):
             wanted = range(*index.indices(length))
             if self._before is None and wanted.step > 0:
                 return self._items[wanted.start : wanted.stop : wanted.step]
-            near = [self._items[at - distant] for at in wanted if at >= distant]
-            far = [at for at in wanted if at < distant]
+            near = [self._items[at - stored] for at in wanted if at >= stored]
+            far = [at for at in wanted if at < stored]
             if not far or self._before is None:
                 return near
             first, last = (far[0], far[-1]) if wanted.step > 0 else (far[-1], far[0])
-            brought = self._before[first : last + 1]
-            fetched = [brought[at - first] for at in far]
+            covering = self._before[first : last + 1]
+            fetched = [covering[at - first] for at in far]
             return near + fetched if wanted.step < 0 else fetched + near
         if not -length <= index < length:
-            raise IndexError(f"index {index} in a chain of {length}")
+            raise IndexError(f"index {index} in a list of {length}")
         at = index if index >= 0 else length + index
-        if self._before is not None and at < distant:
+        if self._before is not None and at < stored:
             return self._before[at]
-        return self._items[at - distant]
+        return self._items[at - stored]
 
     def __len__(self) -> int:
-        return self._distant + self._length
+        return self._stored + self._length
 
     def __iter__(self) -> Iterator[T]:
-        # A copy of references: the list may grow meanwhile, and a generator takes its time for each item.
+        # A copy, because the list may grow during the iteration; iterating over it is also faster than a generator.
         here = self._items[: self._length]
         return iter(here) if self._before is None else chain(self._before, here)
 
@@ -163,13 +163,13 @@ class AppendOnlyList(Sequence[T], Generic[T]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        return f"Chain({list(self)!r})"
+        return f"AppendOnlyList({list(self)!r})"
 
     @staticmethod
     def _of(before: LazySequence[T] | None, items: list[T], length: int) -> "AppendOnlyList[T]":
         made: AppendOnlyList[T] = AppendOnlyList.__new__(AppendOnlyList)
         made._before = before
-        made._distant = 0 if before is None else len(before)
+        made._stored = 0 if before is None else len(before)
         made._items = items
         made._length = length
         return made

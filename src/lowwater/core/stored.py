@@ -1,4 +1,4 @@
-"""What a store is given and what it gives back."""
+"""The values that a store takes and returns."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from lowwater.core.stored_form import stored_as
 
 
 class Fingerprint(Struct, frozen=True, kw_only=True):
-    """What a session was last seen with: digests of its client's whole list, with and without the answer."""
+    """By what a session can be recognised: digests of its client's whole list, with and without the answer."""
 
     tenant: str
     session: str
     keys: tuple[bytes, ...]
     hint: str = ""
-    """What the client told of itself; it tells sessions of one tenant apart, and never leads to another tenant."""
+    """What the client said about itself; it distinguishes sessions of one tenant and never leads to another tenant."""
 
 
 class FingerprintMatch(Struct, frozen=True, kw_only=True):
@@ -28,33 +28,33 @@ class FingerprintMatch(Struct, frozen=True, kw_only=True):
     session: str
     hint: str
     newest: bool
-    """Whether the session was last seen with it; if not, it has gone on since."""
+    """Whether it is the session's latest; if not, the session has continued since."""
 
 
 class About(Struct, frozen=True, kw_only=True, rename=stored_as("about"), forbid_unknown_fields=True):
-    """What is told of a session besides its ledger."""
+    """What is known about a session besides its ledger."""
 
     title: str = ""
     source: str = "cli"
     parent: str = ""
-    """The session it continues; empty if it began by itself."""
+    """The session that it continues; empty if there is none."""
     ended_at: float | None = None
     ended_because: str = ""
 
 
 class Append(Struct, frozen=True, kw_only=True):
-    """What one append brings; what is None stays as it was."""
+    """What one append adds to a session; fields that are None are left as they were."""
 
     entries: tuple[Entry, ...] = ()
     record: TurnRecord | None = None
     events: tuple[Event, ...] = ()
     carried: bytes | None = None
-    """All that a process needs, beside the ledger, to go on with the session; a store does not look at it."""
+    """The state that a process needs besides the ledger to continue the session; opaque to the store."""
     about: About | None = None
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """Entries of a session in order, the version they lead to, and what the session has besides as it is now."""
+    """Entries of a session in order, the version they lead to, and the session's current state and description."""
 
     version: int = 0
     entries: tuple[Entry, ...] = ()
@@ -68,32 +68,32 @@ LandmarkKind = Literal[
 
 
 class Landmark(Struct, frozen=True, kw_only=True):
-    """An entry that is more than new messages: where it stands, and what had come before it."""
+    """An entry that is not just new messages: its position, and what had been appended before it."""
 
     position: int
     kind: LandmarkKind
     at: float
     messages: int
-    """How many messages had been appended before it, whatever became of them."""
+    """How many messages had been appended before it, including discarded ones."""
     tokens: int
-    """Their sizes together, as counted when they came."""
+    """The sum of their sizes, as counted on arrival."""
 
 
 class Outline(Struct, frozen=True, kw_only=True):
-    """A session without its entries: how long it is, and where something other than messages happened."""
+    """A session without its entries: how long it is, and the positions of entries other than messages."""
 
     version: int = 0
     entries: int = 0
     messages: int = 0
     tokens: int = 0
-    """The sizes of all messages together, as counted when they came."""
+    """The sum of all messages' sizes, as counted on arrival."""
     landmarks: tuple[Landmark, ...] = ()
     carried: bytes = b""
     about: About = About()
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """A session as a list shows it; times are those of its entries, records and events."""
+    """A session as an overview lists it; its times are taken from its entries, records and events."""
 
     name: str
     version: int
@@ -101,34 +101,34 @@ class Listed(Struct, frozen=True, kw_only=True):
     messages: int
     turns: int
     compactions: int
-    """Entries that compacted the view, those that a rewind has undone included."""
+    """The number of compactions, including those a rewind undid."""
     model: str
-    """The model it was opened on or changed to last; empty if it was neither."""
+    """The current model; empty if none was ever set."""
     opened_at: float
     changed_at: float
     about: About = About()
 
 
 def turns_before(records: Sequence[int], events: Sequence[int]) -> tuple[int, ...]:
-    """Return for each event how many records were stored before it, told by the versions that brought either, in order.
+    """Return, for each event, how many records were stored before it; both are given by their versions, in order.
 
-    What one version brings at once belongs together: views are changed before they are sent.
+    A record with the same version as an event comes after it: a view is compacted before it is sent.
     """
     return tuple(bisect_left(records, version) for version in events)
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """A session's turns and events, oldest first: what its costs are read from."""
+    """A session's turns and events, oldest first, from which its costs are computed."""
 
     session: Listed
     records: tuple[TurnRecord, ...] = ()
     events: tuple[Event, ...] = ()
     turns_before: tuple[int, ...] | None = None
-    """For each event how many of the records were stored before it; None if only their times tell."""
+    """For each event, how many of the records were stored before it; None if only their times are known."""
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """A message that matches a search; a higher score is a better match, and scores of one search compare."""
+    """A message that matches a search; a higher score is a better match within the same search."""
 
     session: str
     number: int

@@ -14,7 +14,7 @@ a tag to anything else adds a migration to the stores, which has the same effect
 from collections.abc import Callable, Mapping
 
 FORM = 1
-"""The version of the form; it is stored with the state of each session. Before it was, the form was the same."""
+"""The version of the form, stored with the state of each session; states without it are in form 1."""
 
 _FIELDS: Mapping[str, str] = {
     # ledger entries, by tag
@@ -29,7 +29,7 @@ _FIELDS: Mapping[str, str] = {
     "checkpointed": "at name",
     # an export has the messages in the entry instead of their keys
     "exported_appended": "at messages tokens",
-    # what stands in a view after a compaction, by tag
+    # the items of a view after a compaction, by tag
     "kept": "numbers",
     "altered": "number edits tokens",
     "summarized": "text role sources tokens depth block",
@@ -56,7 +56,7 @@ _FIELDS: Mapping[str, str] = {
     "reason": "code facts",
     "phase": "mechanism removed",
     "rejected": "by code missing first_missing said",
-    # what is told of a session besides its ledger
+    # what is known about a session besides its ledger
     "about": "title source parent ended_at ended_because",
     # the state of a session between two calls
     "state": "form format assumed past standing totals reported windows taught doubted sent growth growths grown warned"
@@ -80,29 +80,29 @@ _FIELDS: Mapping[str, str] = {
     "proposal": "mechanism removes first_changed survives targets span calls",
     "target": "item path tokens how by",
     "span": "start stop",
-    # a summary that was prepared ahead
+    # a prefetched summary
     "parked": "span numbers previous recall tokens judged",
     "judged": "written verdict",
     "written": "text by cut_off usage model block",
     "verdict": "accepted because score missing",
     "critical": "kind text words",
 }
-"""For each stored class its fields in order: the stored name, and behind `=` the attribute if it is called otherwise."""
+"""The fields of each stored class, in order: the stored name, and after `=` the attribute if its name differs."""
 
 
 def stored_names(stored: str) -> dict[str, str]:
-    """Return the attributes of a stored class in order, each with the name that it is stored under."""
+    """Return the attributes of a stored class, in order, each with the name it is stored under."""
     return names_in(_FIELDS[stored])
 
 
 def names_in(fields: str) -> dict[str, str]:
-    """Return the attributes in a line of the table, each with the name that it is stored under."""
+    """Return the attributes in a line of the table, each with the name it is stored under."""
     pairs = (field.partition("=") for field in fields.split())
     return {attribute or name: name for name, _, attribute in pairs}
 
 
 def stored_as(stored: str) -> Callable[[str], str]:
-    """Return what names the fields of a stored class, for `rename=`; an attribute that has no name raises TypeError."""
+    """Return the function for `rename=` that maps an attribute to its stored name; it raises TypeError for an unknown one."""
     names = stored_names(stored)
 
     def stored_name(attribute: str) -> str:

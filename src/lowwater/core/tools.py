@@ -1,4 +1,4 @@
-"""What kind of tool a call is for, and what it is about, whatever agent named it."""
+"""The kind of tool that a call is for, and what the call is about, across the names that agents give their tools."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _SUBJECTS = [
 
 @lru_cache(maxsize=1_024)
 def classify(tool: str) -> ToolClass:
-    """Return the kind of tool a name means: `Read`, `read_file` and `mcp__fs__read_file` are all `read`."""
+    """Return the kind of a tool by its name: `Read`, `read_file` and `mcp__fs__read_file` are all `read`."""
     for name in (tool, bare_name(tool)):
         found = _BY_PLAIN.get(_PLAIN.sub("", name.lower()))
         if found is not None:
@@ -57,7 +57,7 @@ def bare_name(tool: str) -> str:
 
 
 def class_of(call: ToolCall) -> ToolClass:
-    """Return the kind of tool a call is for; an editor that is asked to view a file is a `read`."""
+    """Return the kind of tool that a call is for; a call of an editor to view a file is a `read`."""
     kind = classify(call.name)
     if kind == "write" and arguments_of(call).get("command") == "view":
         return "read"
@@ -65,7 +65,7 @@ def class_of(call: ToolCall) -> ToolClass:
 
 
 def arguments_of(call: ToolCall) -> dict[str, object]:
-    """Return the call's arguments, or nothing if they are no JSON object."""
+    """Return the call's arguments; empty if they are not a JSON object."""
     try:
         return _ARGUMENTS.decode(call.arguments)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -73,12 +73,12 @@ def arguments_of(call: ToolCall) -> dict[str, object]:
 
 
 def subject_of(call: ToolCall) -> str:
-    """Return what the call is about: its path, command, pattern or query, or its whole arguments if none is known."""
+    """Return what a call is about: its path, command, pattern or query, or else all its arguments."""
     return subject_in(arguments_of(call)) or call.arguments.strip()
 
 
 def subject_in(arguments: Mapping[str, object]) -> str:
-    """Return what a call with these arguments is about: its path, command, pattern or query, or nothing."""
+    """Return what a call with these arguments is about: its path, command, pattern or query; empty if it has none."""
     for name in _SUBJECTS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():
@@ -89,12 +89,12 @@ def subject_in(arguments: Mapping[str, object]) -> str:
 
 
 def path_of(call: ToolCall) -> str:
-    """Return the file that the call's arguments name, as they name it, or nothing."""
+    """Return the path in a call's arguments, as it is written; empty if there is none."""
     return path_in(arguments_of(call))
 
 
 def path_in(arguments: Mapping[str, object]) -> str:
-    """Return the file that a call's arguments name, as they name it, or nothing."""
+    """Return the path in these arguments, as it is written; empty if there is none."""
     for name in _PATHS:
         value = arguments.get(name)
         if isinstance(value, str) and value.strip():

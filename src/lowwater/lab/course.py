@@ -15,6 +15,10 @@ from lowwater.protocols import Tokenizer
 
 SHARE = 1_000_000
 """Chances and shares are integers of millionths, so that costs stay exact."""
+_WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
+_FIVE_CALLS = 5
+KEPT_FREE = 33_000
+"""What Claude Code leaves of its window when it compacts by itself: 20,000 for the output and a buffer of 13,000."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -128,12 +132,6 @@ def after(state: State, action: Action | None) -> State:
             return State(summarised=upto, pruned=max(state.pruned, upto))
         case None:
             return state
-
-
-_WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
-_FIVE_CALLS = 5
-KEPT_FREE = 33_000
-"""What Claude Code leaves of its window when it compacts by itself: 20,000 for the output and a buffer of 13,000."""
 
 
 class Timed(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,8 @@
-"""Models of other tools' policies, played on a course."""
+"""Simulates the compaction policies of other tools on a course (a session reduced to token counts).
+
+A peer sees a `View` before each call and may return a `Change`. `play_course` bills the calls. `PEERS` lists the models of
+other tools; each docstring says what the tool does and what the model leaves out.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -12,24 +16,60 @@ from lowwater.lab.schedules import Policy, RentOrBuy, Tally, exact_gate, never, 
 from lowwater.settings import LeafSettings
 
 Form = Literal["whole", "elided", "cleared", "summary"]
-"""A turn as it came, with its results as digests, with its results as plain placeholders; or a summary of turns."""
+"""A turn unchanged, with its results elided to digests, or with its results cleared to placeholders; or a summary of turns."""
+_HERMES_THRESHOLD, _HERMES_TAIL, _HERMES_RUNWAY = 0.5, 0.2, 0.15
+_SUMMARY_RATIO, _MIN_SUMMARY, _MAX_SUMMARY_SHARE, _MAX_SUMMARY = 0.2, 2_000, 0.05, 12_000
+"""The size of Hermes' summaries: a share of what they replace, a minimum, a maximum share of the window, and a maximum."""
+_HERMES_PLACEHOLDER = 40
+"""Tokens of the line that replaces a turn's results."""
+_SPARED_OUTPUT = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
+"""(window, tokens): how much of the newest tool output a prune of Hermes spares, by the size of the window."""
+_MIN_THRESHOLD = 64_000
+_LCM_TAIL = 32
+"""Turns in the fresh tail of lossless-claw: 64 messages, two per turn (an answer and its results)."""
+_CONDENSED_TOKENS, _FAN_IN = 2_000, 8
+_MAX_PASSES = 12
+UNGUARDED = LeafSettings(leaf_budget_headroom_factor=0.0, leaf_skip_reduction_threshold=0.0)
+"""With both factors at 0, lossless-claw compacts whenever a leaf chunk is full."""
+_OPENCODE_PLACEHOLDER = 8
+"""Tokens of OpenCode's placeholder for a cleared result."""
+_OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
+_LANGCHAIN_TRIGGER, _LANGCHAIN_KEPT, _LANGCHAIN_NOTE = 100_000, 10, 20
+"""The trigger in tokens (as measured; the middleware has no default), turns kept (20 messages), tokens of the note."""
+_LANGCHAIN_COUNTS = 0.7
+"""LangChain estimates tokens from characters and finds this share of those in tool results (measured: 100,000 of 141,000)."""
+_AGENTS_ITEMS, _ITEMS_WITH_TOOLS, _ITEMS_WITHOUT = 10, 4, 2
+"""The trigger in items, and items per turn with tools (reasoning, text, call, output) and without.
+
+With these, 53 requests have about 20 compactions, as measured.
+"""
+_SERVER_TRIGGER = 200_000
+"""OpenAI publishes no default; this is the one that Hermes sends."""
+DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
+    "rent-or-buy": RentOrBuy,
+    "exact-gate": exact_gate,
+    "threshold-50": threshold(0.5),
+    "rolling-mask": rolling_mask,
+    "never": never,
+}
+"""Policies limited to the optimum's actions and tail, so that none of them can cost less than the optimum."""
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """What a view shows of one turn, or a summary; equal pieces are the same bytes."""
+    """What a view shows of one turn, or a summary; equal pieces stand for equal bytes."""
 
     form: Form
     turn: int
-    """The turn; of a summary, the first turn behind it."""
+    """The index of the turn; for a summary, of the first turn after it."""
     tokens: int
     serial: int = 0
-    """Tells summaries apart that reach equally far: no two texts are the same."""
+    """Makes summaries that end at the same turn unequal: no two summaries have the same text."""
     depth: int = 0
-    """How many times its content was summarised before."""
+    """How many times its content had been summarised before."""
 
 
-class Asking(Struct, frozen=True, kw_only=True):
-    """A call for a summary, in tokens; `other` is a cheaper model that sees only what it is to summarise."""
+class SummaryCall(Struct, frozen=True, kw_only=True):
+    """The tokens of a request for a summary; `other` means a cheaper model that is sent only what it summarises."""
 
     read: int = 0
     fresh: int = 0
@@ -38,7 +78,7 @@ class Asking(Struct, frozen=True, kw_only=True):
     other: bool = False
 
     def cost(self, sheet: Sheet) -> int:
-        """Return what it costs, undivided."""
+        """Return its cost in thousandths of a nano-dollar."""
         if self.other:
             return (
                 sheet.other_input * (self.read + self.fresh + self.written) + sheet.other_output * self.output
@@ -52,23 +92,23 @@ class Asking(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """Another view to go on with, and the calls it took to make."""
+    """A new view, and the summary calls made for it."""
 
     pieces: tuple[Piece, ...]
-    asked: tuple[Asking, ...] = ()
+    asked: tuple[SummaryCall, ...] = ()
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """What would be sent at a turn's call, and what was sent at the one before."""
+    """What would be sent with the next call, and what was sent with the previous one."""
 
     course: Course
     sheet: Sheet
     pieces: tuple[Piece, ...]
     sent: int
-    """The size of the prompt before this one."""
+    """Tokens of the previous prompt."""
     cold: bool
     serial: int
-    """How many summaries there were so far."""
+    """The number of summaries so far."""
 
     @property
     def size(self) -> int:
@@ -76,27 +116,27 @@ class View(Struct, frozen=True, kw_only=True):
         return self.course.fixed + tokens_of(self.pieces)
 
     def summary(self, tokens: int, upto: int, *, later: int = 0, depth: int = 0) -> Piece:
-        """Return a new summary of all before a turn; `later` numbers those of one change."""
+        """Return a new summary of everything before turn `upto`; `later` numbers several summaries of one change."""
         return Piece(form="summary", turn=upto, tokens=tokens, serial=self.serial + later + 1, depth=depth)
 
-    def riding(self, output: int) -> Asking:
-        """Return the request before, sent again with an instruction: warm it is read, cold it is input."""
+    def cached_prefix_call(self, output: int) -> SummaryCall:
+        """Return a request that repeats the previous prompt with an instruction: read from a warm cache, else billed as input."""
         sheet = self.sheet
         if self.cold:
-            return Asking(fresh=self.sent + sheet.instruction, output=output)
-        return Asking(read=self.sent, fresh=sheet.instruction, output=output)
+            return SummaryCall(fresh=self.sent + sheet.instruction, output=output)
+        return SummaryCall(read=self.sent, fresh=sheet.instruction, output=output)
 
-    def cheapest(self, covered: int, output: int) -> Asking:
-        """Return the cheaper of riding the request before and of showing `covered` tokens to another model."""
-        riding, other = self.riding(output), self.elsewhere(covered, output)
-        return min(riding, other, key=lambda asking: asking.cost(self.sheet))
+    def cheapest_call(self, covered: int, output: int) -> SummaryCall:
+        """Return the cheaper of a request on the cached prefix and one that sends `covered` tokens to another model."""
+        cached, other = self.cached_prefix_call(output), self.other_model_call(covered, output)
+        return min(cached, other, key=lambda call: call.cost(self.sheet))
 
-    def elsewhere(self, covered: int, output: int) -> Asking:
-        """Return a request that shows another model `covered` tokens."""
-        return Asking(fresh=covered + self.sheet.instruction, output=output, other=True)
+    def other_model_call(self, covered: int, output: int) -> SummaryCall:
+        """Return a request that sends `covered` tokens to another model."""
+        return SummaryCall(fresh=covered + self.sheet.instruction, output=output, other=True)
 
     def tail(self, tokens: int) -> int:
-        """Return the index of the first piece of a tail of at most so many tokens; the newest is always in it."""
+        """Return the index at which a tail of at most `tokens` begins; the newest piece is always in it."""
         left = tokens
         for index in range(len(self.pieces) - 1, -1, -1):
             left -= self.pieces[index].tokens
@@ -106,20 +146,20 @@ class View(Struct, frozen=True, kw_only=True):
 
 
 class Peer(Protocol):
-    """A policy with actions of its own; asked before every call of one course, in order."""
+    """A policy with its own actions; called before every call of a course, in order."""
 
     def __call__(self, view: View, /) -> Change | None:
-        """Return the view to send instead, or None for the one there is."""
+        """Return a change to make before the call, or None to send the view as it is."""
         ...
 
 
 def tokens_of(pieces: Iterable[Piece]) -> int:
-    """Return the tokens of pieces together."""
+    """Return the sum of the pieces' tokens."""
     return sum(piece.tokens for piece in pieces)
 
 
 def piece_of(turns: Sequence[Turn], index: int, form: Form, *, placeholder: int = 0) -> Piece:
-    """Return a turn in a form; `placeholder` is what stands for results that were cleared."""
+    """Return a turn in a form; `placeholder` is the size of a cleared result."""
     turn = turns[index]
     match form:
         case "elided":
@@ -131,8 +171,8 @@ def piece_of(turns: Sequence[Turn], index: int, form: Form, *, placeholder: int 
     return Piece(form=form, turn=index, tokens=tokens)
 
 
-class Called(Struct, frozen=True, kw_only=True):
-    """One call; costs are undivided: a thousandth of a nano-dollar."""
+class CallRecord(Struct, frozen=True, kw_only=True):
+    """One call; costs are in thousandths of a nano-dollar."""
 
     prompt: int
     read: int
@@ -140,15 +180,15 @@ class Called(Struct, frozen=True, kw_only=True):
     elided: int
     """Tokens of results that placeholders keep out of the prompt."""
     summarised: int
-    """Tokens of turns that summaries stand for, less the summaries."""
+    """Tokens of the turns that summaries replace, less the summaries."""
     cost: int
     asked: int = 0
-    """What the calls for summaries before it cost."""
+    """Cost of the summary calls before it."""
     rework: int = 0
 
 
-class Happened(Struct, frozen=True, kw_only=True):
-    """A change of the view before a call."""
+class ViewChange(Struct, frozen=True, kw_only=True):
+    """A change of the view before a call, as recorded."""
 
     turn: int
     mode: str
@@ -156,36 +196,39 @@ class Happened(Struct, frozen=True, kw_only=True):
     before: int
     after: int
     summaries: int = 0
-    """Calls for summaries."""
+    """The number of summary calls."""
     summary_tokens: int = 0
     first_changed: int = 0
     """The index of the first piece that changed."""
     forced: bool = False
-    """The policy would have gone above the wall."""
+    """Whether the simulation forced it because the policy would have exceeded the wall."""
 
 
-class Played(Struct, frozen=True, kw_only=True):
-    """A course under a policy; `fits` is False if a prompt did not fit, and then the calls end there."""
+class PlayedCourse(Struct, frozen=True, kw_only=True):
+    """The result of a course under a policy; if a prompt did not fit the window, `fits` is False and `calls` ends there."""
 
-    calls: tuple[Called, ...]
-    events: tuple[Happened, ...]
+    calls: tuple[CallRecord, ...]
+    events: tuple[ViewChange, ...]
     fits: bool = True
     uses: int = 0
     in_view: int = 0
 
     @property
     def spent(self) -> int:
-        """All costs in nano-dollars, without rework."""
+        """Cost of calls and summaries in nano-dollars, without rework."""
         return sum(call.cost + call.asked for call in self.calls) // 1_000
 
     @property
     def total(self) -> int:
-        """All costs in nano-dollars, rework included."""
+        """Total cost in nano-dollars, including rework."""
         return sum(call.cost + call.asked + call.rework for call in self.calls) // 1_000
 
 
-class Playing:
-    """One course under one peer; `cold` says of each call whether the provider finds nothing."""
+class Simulation:
+    """Plays one course under one peer.
+
+    `cold` says for each call whether the provider's cache has lost the prefix, `believed` what the peer expects.
+    """
 
     def __init__(self, course: Course, sheet: Sheet, cold: Sequence[bool], believed: Sequence[bool]) -> None:
         self._course, self._sheet, self._cold, self._believed = course, sheet, cold, believed
@@ -197,11 +240,11 @@ class Playing:
         for use in course.uses or ():
             self._uses.setdefault(use.at, []).append(use)
         self._in_view = 0
-        self._events: list[Happened] = []
+        self._events: list[ViewChange] = []
 
-    def play(self, peer: Peer) -> Played:
-        """Play every call."""
-        calls: list[Called] = []
+    def play(self, peer: Peer) -> PlayedCourse:
+        """Play every call and return the result."""
+        calls: list[CallRecord] = []
         wall, turns = self._sheet.wall, self._course.turns
         for turn in range(len(turns)):
             self._pieces = (*self._pieces, piece_of(turns, turn, "whole"))
@@ -214,8 +257,8 @@ class Playing:
             self._sent = self._pieces
         return self._played(calls, fits=True)
 
-    def _played(self, calls: list[Called], *, fits: bool) -> Played:
-        return Played(
+    def _played(self, calls: list[CallRecord], *, fits: bool) -> PlayedCourse:
+        return PlayedCourse(
             calls=tuple(calls),
             events=tuple(self._events),
             fits=fits,
@@ -234,16 +277,16 @@ class Playing:
         )
 
     def _change(self, turn: int, change: Change | None, *, forced: bool = False) -> int:
-        """Take a change over, and return what its calls cost, billed as the provider's cache really was."""
+        """Apply a change and return the cost of its summary calls, billed by the real state of the cache."""
         if change is None or change.pieces == self._pieces:
             return 0
         before = self._view(turn).size
         new = [piece for piece in change.pieces if piece.form == "summary" and piece.serial > self._serial]
-        first = _same(self._pieces, change.pieces)
+        first = _common_prefix(self._pieces, change.pieces)
         self._pieces = change.pieces
         self._serial = max([self._serial, *(piece.serial for piece in new)])
         self._events.append(
-            Happened(
+            ViewChange(
                 turn=turn,
                 mode="summary" if new else "prune",
                 before=before,
@@ -254,23 +297,23 @@ class Playing:
                 forced=forced,
             )
         )
-        return sum(self._billed(turn, asking.read, asking.cost(self._sheet)) for asking in change.asked)
+        return sum(self._billed(turn, call.read, call.cost(self._sheet)) for call in change.asked)
 
     def _billed(self, turn: int, read: int, cost: int) -> int:
-        """Return a cost with what was to be read paid as input, if the provider found nothing after all."""
+        """Return a cost with `read` billed as input if the peer expected a warm cache and it was cold."""
         lost = self._cold[turn] and not self._believed[turn]
         return cost + (self._sheet.input - self._sheet.read) * read if lost else cost
 
-    def _call(self, turn: int, asked: int) -> Called:
+    def _call(self, turn: int, asked: int) -> CallRecord:
         sheet, course = self._sheet, self._course
-        same = _same(self._sent, self._pieces)
+        same = _common_prefix(self._sent, self._pieces)
         hit = 0 if self._cold[turn] else course.fixed + tokens_of(self._pieces[:same])
         prompt = course.fixed + tokens_of(self._pieces)
         cost = sheet.read * hit + sheet.write * (prompt - hit) + sheet.output * course.turns[turn].output
         shown = {piece.turn: piece for piece in self._pieces if piece.form != "summary"}
         elided = sum(course.turns[index].whole - piece.tokens for index, piece in shown.items())
         whole = self._wholes[turn]
-        return Called(
+        return CallRecord(
             prompt=prompt,
             read=hit,
             written=prompt - hit,
@@ -282,7 +325,7 @@ class Playing:
         )
 
     def _rework(self, turn: int, shown: dict[int, Piece], prompt: int) -> int:
-        """Return what this turn's uses of things no longer in view cost."""
+        """Return the cost of recalling what this turn uses and the view no longer shows."""
         cost = 0
         for use in self._uses.get(turn, ()):
             form = shown[use.of].form if use.of in shown else "summary"
@@ -293,31 +336,31 @@ class Playing:
         return cost
 
 
-def play(
+def play_course(
     course: Course, sheet: Sheet, peer: Peer, *, cold: Sequence[bool], believed: Sequence[bool]
-) -> Played:
-    """Return a course under a peer; calls are billed by `cold`, the peer decides by what it `believed`.
+) -> PlayedCourse:
+    """Play a course under a peer: calls are billed by `cold`, the peer decides by `believed`.
 
-    Above the wall, where the peer does nothing about it, everything but the newest turn is summarised.
+    If the peer leaves a prompt above the wall, everything but the newest turn is summarised.
     """
-    return Playing(course, sheet, cold, believed).play(peer)
+    return Simulation(course, sheet, cold, believed).play(peer)
 
 
-def carrying_out(acts: Sequence[Act], *, course: Course) -> Peer:
-    """Return the peer that takes the declared actions of a schedule, and nothing else."""
+def follow_schedule(acts: Sequence[Act], *, course: Course) -> Peer:
+    """Return a peer that carries out a schedule's actions and nothing else."""
     by_turn = {act.turn: act.action for act in acts}
 
     def decide(view: View) -> Change | None:
         turn = view.pieces[-1].turn
         match by_turn.get(turn):
             case Prune(upto=upto):
-                return Change(pieces=tuple(_elided(piece, upto, course) for piece in view.pieces))
+                return Change(pieces=tuple(_elide(piece, upto, course) for piece in view.pieces))
             case Summarise(upto=upto):
                 covered = [piece for piece in view.pieces if piece.form == "summary" or piece.turn < upto]
                 tokens = view.sheet.summary
                 return Change(
                     pieces=(view.summary(tokens, upto), *view.pieces[len(covered) :]),
-                    asked=(view.cheapest(tokens_of(covered), tokens),),
+                    asked=(view.cheapest_call(tokens_of(covered), tokens),),
                 )
             case None:
                 return None
@@ -325,157 +368,139 @@ def carrying_out(acts: Sequence[Act], *, course: Course) -> Peer:
     return decide
 
 
-def _elided(piece: Piece, upto: int, course: Course) -> Piece:
+def _elide(piece: Piece, upto: int, course: Course) -> Piece:
     if piece.form != "whole" or piece.turn >= upto:
         return piece
     return piece_of(course.turns, piece.turn, "elided")
 
 
 def _forced(view: View) -> Change:
-    """Return the view with all but the newest turn behind a summary."""
+    """Return a change that summarises everything but the newest turn."""
     newest, tokens = view.pieces[-1], view.sheet.summary
-    asked = view.cheapest(tokens_of(view.pieces[:-1]), tokens)
+    asked = view.cheapest_call(tokens_of(view.pieces[:-1]), tokens)
     return Change(pieces=(view.summary(tokens, newest.turn), newest), asked=(asked,))
 
 
-def _same(before: Sequence[Piece], after: Sequence[Piece]) -> int:
-    """Return how many pieces at the start are the same."""
+def _common_prefix(before: Sequence[Piece], after: Sequence[Piece]) -> int:
+    """Return the number of equal pieces at the start."""
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         if old is not new and old != new:
             return index
     return min(len(before), len(after))
 
 
-_THRESHOLD, _TAIL, _RUNWAY = 0.5, 0.2, 0.15
-_RATIO, _LEAST, _SHARE, _MOST = 0.2, 2_000, 0.05, 12_000
-"""A summary's size: a share of what it replaces, at least, at most so much of the window, at most."""
-_PLACEHOLDER = 40
-"""Tokens of the line that stands for a turn's results."""
-_PROTECTED = ((500_000, 100_000), (128_000, 40_000), (64_000, 20_000), (0, 10_000))
-"""The newest tool output that a prune spares, by the size of the window."""
-_FLOOR = 64_000
-
-
 def hermes_classic(view: View) -> Change | None:
-    """At half of the window the middle is summarised, behind the first turn and before a tail of a tenth of the window.
+    """Hermes: at half of the window, everything between the first turn and a tail of a tenth of the window is summarised.
 
-    The summary comes from another model that sees tool results as one line each (measured: none over 123 characters), and is
-    a fifth as long as what it replaces, within bounds. Not modelled: the floor of 20 messages for the tail, the note
-    in the system prompt, which breaks the cache there once, and pruning in the head.
+    Another model writes the summary; it sees one line per tool result (measured: none over 123 characters). The summary is a
+    fifth as long as what it replaces, within bounds. Not modelled: the minimum of 20 messages for the tail, the note in the
+    system prompt, which invalidates the cache once, and pruning in the head.
     """
-    threshold = _THRESHOLD * view.sheet.window
-    return _summarised(view, round(_TAIL * threshold)) if view.size >= threshold else None
+    threshold = _HERMES_THRESHOLD * view.sheet.window
+    return _summarise_middle(view, round(_HERMES_TAIL * threshold)) if view.size >= threshold else None
 
 
 def hermes_runway(view: View) -> Change | None:
-    """At the threshold old tool output is pruned; only if that leaves too little runway, the middle is summarised too.
+    """Hermes with runway: at the threshold, prune old tool output; summarise the middle only if that leaves too little runway.
 
-    Half of the window, at least 64,000 tokens; the newest output is spared by a budget that depends on the window, and a
-    prune that reclaims less than a twentieth of it is none. Not modelled: results that are never pruned by their tool.
+    The threshold is half of the window, at least 64,000 tokens. The newest output is spared, within a budget that depends on
+    the window, and a prune must reclaim at least a twentieth of the window. Not modelled: tools whose results are never pruned.
     """
     window = view.sheet.window
-    threshold = min(max(_THRESHOLD * window, _FLOOR), view.sheet.wall)
+    threshold = min(max(_HERMES_THRESHOLD * window, _MIN_THRESHOLD), view.sheet.wall)
     if view.size < threshold:
         return None
     least = max(5_000, window // 20)
-    tail = view.tail(round(_TAIL * threshold))
-    pruned = _pruned(view, tail)
+    tail = view.tail(round(_HERMES_TAIL * threshold))
+    pruned = _prune_before(view, tail)
     reclaimed = tokens_of(view.pieces) - tokens_of(pruned)
-    target = threshold - max(least, _RUNWAY * threshold)
+    target = threshold - max(least, _HERMES_RUNWAY * threshold)
     if reclaimed >= least and view.size - reclaimed <= target:
         return Change(pieces=pruned)
-    return _summarised(view, round(_TAIL * threshold))
+    return _summarise_middle(view, round(_HERMES_TAIL * threshold))
 
 
-def _summarised(view: View, tail_tokens: int) -> Change | None:
+def _summarise_middle(view: View, tail_tokens: int) -> Change | None:
     first = 1 if view.pieces[0].form == "whole" and view.pieces[0].turn == 0 else 0
     tail = max(first, view.tail(tail_tokens))
     middle = view.pieces[first:tail]
     if not any(piece.form != "summary" for piece in middle):
         return None
-    tokens = _size(tokens_of(middle), view.sheet.window)
-    shown = sum(_cleared(view, piece).tokens for piece in middle)
+    tokens = _summary_size(tokens_of(middle), view.sheet.window)
+    shown = sum(_clear_results(view, piece).tokens for piece in middle)
     summary = view.summary(tokens, view.pieces[tail].turn)
     return Change(
-        pieces=(*view.pieces[:first], summary, *view.pieces[tail:]), asked=(view.elsewhere(shown, tokens),)
+        pieces=(*view.pieces[:first], summary, *view.pieces[tail:]),
+        asked=(view.other_model_call(shown, tokens),),
     )
 
 
-def _size(replaced: int, window: int) -> int:
-    return round(min(max(_RATIO * replaced, _LEAST), _SHARE * window, _MOST))
+def _summary_size(replaced: int, window: int) -> int:
+    return round(min(max(_SUMMARY_RATIO * replaced, _MIN_SUMMARY), _MAX_SUMMARY_SHARE * window, _MAX_SUMMARY))
 
 
-def _pruned(view: View, tail: int) -> tuple[Piece, ...]:
-    """Return the view with the results before the tail cleared, but for the newest of them; the one that crosses is kept."""
-    left = next(spared for window, spared in _PROTECTED if view.sheet.window >= window)
+def _prune_before(view: View, tail: int) -> tuple[Piece, ...]:
+    """Return the view with the results before the tail cleared, except the newest within the budget and the one that crosses it."""
+    left = next(spared for window, spared in _SPARED_OUTPUT if view.sheet.window >= window)
     pieces = list(view.pieces)
     for index in range(tail - 1, -1, -1):
         piece = pieces[index]
         if left <= 0:
-            pieces[index] = _cleared(view, piece)
+            pieces[index] = _clear_results(view, piece)
         elif piece.form == "whole":
             left -= view.course.turns[piece.turn].results
     return tuple(pieces)
 
 
-def _cleared(view: View, piece: Piece) -> Piece:
-    if piece.form != "whole" or view.course.turns[piece.turn].results <= _PLACEHOLDER:
+def _clear_results(view: View, piece: Piece) -> Piece:
+    if piece.form != "whole" or view.course.turns[piece.turn].results <= _HERMES_PLACEHOLDER:
         return piece
-    return piece_of(view.course.turns, piece.turn, "cleared", placeholder=_PLACEHOLDER)
-
-
-_LCM_TAIL = 32
-"""Turns of the fresh tail: 64 messages, an answer and its results each turn."""
-_CONDENSED, _FAN_IN = 2_000, 8
-_PASSES = 12
-
-UNGUARDED = LeafSettings(leaf_budget_headroom_factor=0.0, leaf_skip_reduction_threshold=0.0)
-"""Both factors at 0 are the plain trigger."""
+    return piece_of(view.course.turns, piece.turn, "cleared", placeholder=_HERMES_PLACEHOLDER)
 
 
 class LeafPasses(Struct, frozen=True, kw_only=True):
-    """Before a call, if the guards let it through, the oldest 20,000 raw tokens outside the tail become 2,400.
+    """lossless-claw: if its guards allow, the oldest 20,000 raw tokens outside the tail become a summary of 2,400.
 
-    Eight summaries become one of 2,000; above three quarters of the window passes go on until it fits, at most twelve.
-    Summaries come from another model. Not modelled: the smaller fan-ins of deeper levels, preparation in the
-    background, and tool loops under one user message, which it cannot compact.
+    Eight summaries are condensed into one of 2,000 tokens. Above three quarters of the window, passes continue until the prompt
+    fits, at most twelve. Another model writes the summaries. Not modelled: the smaller fan-ins of deeper levels, preparation
+    in the background, and tool loops under one user message, which it cannot compact.
     """
 
     leaf: LeafSettings = LeafSettings()
 
     def __call__(self, view: View) -> Change | None:
-        """Return the view after the passes that are due."""
+        """Return the view after all passes that are due."""
         sweep = _Sweep(view, self.leaf)
         budget = view.sheet.window
         is_due = guard_leaf(raw=sweep.raw, assembled=view.size, budget=budget, leaf=self.leaf).compacts
         if is_due:
             sweep.compact()
         most = self.leaf.context_threshold * budget
-        while view.size > most and sweep.size > most and len(sweep.asked) < _PASSES and sweep.raw:
+        while view.size > most and sweep.size > most and len(sweep.asked) < _MAX_PASSES and sweep.raw:
             sweep.compact()
         return Change(pieces=tuple(sweep.pieces), asked=tuple(sweep.asked)) if sweep.asked else None
 
 
 class _Sweep:
-    """Passes over one view, one after the other."""
+    """A sequence of passes over one view."""
 
     def __init__(self, view: View, leaf: LeafSettings) -> None:
         self._view, self._leaf = view, leaf
         self.pieces = list(view.pieces)
-        self.asked: list[Asking] = []
+        self.asked: list[SummaryCall] = []
 
     @property
     def size(self) -> int:
-        """The prompt as the passes leave it."""
+        """Tokens of the prompt after the passes so far."""
         return self._view.course.fixed + tokens_of(self.pieces)
 
     @property
     def raw(self) -> int:
-        """Tokens outside the tail that were never summarised."""
+        """Unsummarised tokens outside the tail."""
         return sum(piece.tokens for piece in self.pieces[:-_LCM_TAIL] if piece.form != "summary")
 
     def compact(self) -> None:
-        """Take one leaf pass, and condense if there are summaries enough."""
+        """Make one leaf pass, and condense if there are enough summaries."""
         first = sum(piece.form == "summary" for piece in self.pieces)
         end, taken = first, 0
         while end < len(self.pieces) - _LCM_TAIL and taken < self._leaf.leaf_chunk_tokens:
@@ -484,96 +509,87 @@ class _Sweep:
         self._replace(first, end, self._leaf.leaf_target_tokens, depth=0)
         leaves = [at for at, piece in enumerate(self.pieces) if piece.form == "summary" and not piece.depth]
         if len(leaves) >= _FAN_IN:
-            self._replace(leaves[0], leaves[0] + _FAN_IN, _CONDENSED, depth=1)
+            self._replace(leaves[0], leaves[0] + _FAN_IN, _CONDENSED_TOKENS, depth=1)
 
     def _replace(self, first: int, end: int, tokens: int, *, depth: int) -> None:
         covered = self.pieces[first:end]
         upto = covered[-1].turn + (covered[-1].form != "summary")
         summary = self._view.summary(tokens, upto, later=len(self.asked), depth=depth)
-        self.asked.append(self._view.elsewhere(tokens_of(covered), tokens))
+        self.asked.append(self._view.other_model_call(tokens_of(covered), tokens))
         self.pieces[first:end] = [summary]
 
 
-_CLEARED = 8
-"""Tokens of OpenCode's plain placeholder."""
-_OPENCODE_SPARED, _OPENCODE_LEAST, _OPENCODE_OUTPUT = 40_000, 20_000, 32_000
-_LANGCHAIN_TRIGGER, _LANGCHAIN_KEPT, _LANGCHAIN_NOTE = 100_000, 10, 20
-"""Tokens (as measured; the middleware has no trigger by itself), turns of 20 messages, a note's tokens."""
-_LANGCHAIN_COUNTS = 0.7
-"""Of the tokens of tool results, the share that its estimate by characters finds: 100,000 were 141,000."""
-_AGENTS_ITEMS, _ITEMS_WITH_TOOLS, _ITEMS_WITHOUT = 10, 4, 2
-"""Reasoning, text, call and output of a turn with tools: so 53 requests have about the 20 compactions that were measured."""
-_SERVER_TRIGGER = 200_000
-"""OpenAI publishes no default; this is what Hermes asks for where nobody says otherwise."""
-
-
 def claude_code(view: View) -> Change | None:
-    """Near the end of the window, output and a buffer kept free, all history becomes one summary by the same model.
+    """Claude Code: near the end of the window, the whole history but the newest turn becomes one summary by the same model.
 
-    At 200,000 that is 167,000, as recorded sessions of its later versions show. The request rides the cached prefix, and no tail is kept but the newest turn. Not modelled: the files and
-    reminders that it attaches again afterwards, and its clearing of old results in some versions.
+    It keeps room for the output and a buffer: in a window of 200,000 it compacts at 167,000, as recorded sessions of later
+    versions show. The summary is requested on the cached prefix. Not modelled: the files and reminders that it attaches again
+    afterwards, and its clearing of old results in some versions.
     """
     if view.size < view.sheet.window - KEPT_FREE or len(view.pieces) == 1:
         return None
-    return _all_but_newest(view, view.riding(view.sheet.summary))
+    return _all_but_newest(view, view.cached_prefix_call(view.sheet.summary))
 
 
 def opencode(view: View) -> Change | None:
-    """Results older than the newest 40,000 tokens of them are cleared if that frees 20,000; on overflow, a summary.
+    """OpenCode: clears results older than the newest 40,000 tokens of them if that frees 20,000; on overflow, summarises.
 
-    The summary is the same model's, in a request that writes everything to the cache again and reads nothing of it.
-    Overflow leaves 32,000 for the output. Not modelled: that it waits for two turns of the user, and spared tools.
+    The same model writes the summary, in a request that writes everything to the cache again and reads nothing from it.
+    Overflow means less than 32,000 tokens left for the output. Not modelled: that it waits for two user turns, and tools whose
+    results it spares.
     """
     if view.size > view.sheet.window - _OPENCODE_OUTPUT and len(view.pieces) > 1:
-        asked = Asking(written=view.size, fresh=view.sheet.instruction, output=view.sheet.summary)
+        asked = SummaryCall(written=view.size, fresh=view.sheet.instruction, output=view.sheet.summary)
         return _all_but_newest(view, asked)
-    pieces = _cleared_window(view)
+    pieces = _clear_old_results(view)
     freed = tokens_of(view.pieces) - tokens_of(pieces)
     return Change(pieces=pieces) if freed > _OPENCODE_LEAST else None
 
 
 def langchain(view: View) -> Change | None:
-    """`SummarizationMiddleware` at 100,000 tokens: all but the newest 20 messages become a note, without a summary.
+    """LangChain's `SummarizationMiddleware` at 100,000 tokens: all but the newest 20 messages become a note, without a summary.
 
-    Its history is trimmed to 4,000 tokens before it is summarised, which leaves nothing where one message is longer: the
-    model is never called. It estimates tokens by characters, which finds too few in tool results, and counts
-    messages only: prompts run higher than its trigger.
+    It trims the history to 4,000 tokens before summarising. If one message is longer than that, nothing is left and the model
+    is never called. It estimates tokens from characters, too few for tool results, and counts messages only, so prompts grow
+    beyond its trigger.
     """
     return _langchain(view, _LANGCHAIN_NOTE, None)
 
 
 def langchain_untrimmed(view: View) -> Change | None:
-    """The same with trimming off: the summary is the same model's, in a request that reads nothing from the cache."""
+    """LangChain with trimming off: the same model writes the summary, in a request that reads nothing from the cache."""
     tokens = view.sheet.summary
     covered = tokens_of(view.pieces[:-_LANGCHAIN_KEPT])
-    return _langchain(view, tokens, Asking(fresh=covered + view.sheet.instruction, output=tokens))
+    return _langchain(view, tokens, SummaryCall(fresh=covered + view.sheet.instruction, output=tokens))
 
 
 def openai_default(view: View) -> Change | None:
-    """The Agents SDK's compaction session: every ten items the server makes one opaque item of all but the newest turn.
+    """The OpenAI Agents SDK's compaction session: every ten items, the server replaces all but the newest turn by an opaque item.
 
-    The item is billed as a summary that rides the cached prefix. The measurement counted the requests alone, for the server bills its
-    compactions apart: without them this model has the 0.46 of never that were measured there, with them 0.8. Not modelled:
-    user messages, which stay as they are, and what the opaque item really measures.
+    The item is billed like a summary requested on the cached prefix. The measurement counted only the requests, because the
+    server bills its compactions separately: without them this model costs 0.46 of `never`, as measured; with them 0.8. Not
+    modelled: user messages, which stay as they are, and the real size of the opaque item.
     """
     items = 0
     for piece in view.pieces[:-1]:
         if piece.form != "summary":
             items += _ITEMS_WITH_TOOLS if view.course.turns[piece.turn].results else _ITEMS_WITHOUT
-    return _all_but_newest(view, view.riding(view.sheet.summary)) if items >= _AGENTS_ITEMS else None
+    return (
+        _all_but_newest(view, view.cached_prefix_call(view.sheet.summary)) if items >= _AGENTS_ITEMS else None
+    )
 
 
 def openai_server(view: View) -> Change | None:
-    """`context_management` on the server: at 200,000 tokens, or where the window ends before, one opaque item.
+    """OpenAI's `context_management` on the server: one opaque item at 200,000 tokens, or at the wall if that is lower.
 
-    It is billed as a summary that rides the cached prefix. Not modelled: what the opaque item really measures.
+    It is billed like a summary requested on the cached prefix. Not modelled: the real size of the opaque item.
     """
     if view.size < min(_SERVER_TRIGGER, view.sheet.wall) or len(view.pieces) == 1:
         return None
-    return _all_but_newest(view, view.riding(view.sheet.summary))
+    return _all_but_newest(view, view.cached_prefix_call(view.sheet.summary))
 
 
-def _langchain(view: View, tokens: int, asked: Asking | None) -> Change | None:
+def _langchain(view: View, tokens: int, asked: SummaryCall | None) -> Change | None:
     old, kept = view.pieces[:-_LANGCHAIN_KEPT], view.pieces[-_LANGCHAIN_KEPT:]
     if _langchain_count(view) < _LANGCHAIN_TRIGGER or not any(piece.form != "summary" for piece in old):
         return None
@@ -585,33 +601,26 @@ def _langchain_count(view: View) -> float:
     return tokens_of(view.pieces) - (1 - _LANGCHAIN_COUNTS) * results
 
 
-def _all_but_newest(view: View, asked: Asking) -> Change:
+def _all_but_newest(view: View, asked: SummaryCall) -> Change:
     newest = view.pieces[-1]
     return Change(pieces=(view.summary(view.sheet.summary, newest.turn), newest), asked=(asked,))
 
 
-def _cleared_window(view: View) -> tuple[Piece, ...]:
-    """Return the view with the results cleared that lie behind the newest 40,000 tokens of them."""
+def _clear_old_results(view: View) -> tuple[Piece, ...]:
+    """Return the view with all results cleared that are older than the newest 40,000 tokens of results."""
     spared, pieces = _OPENCODE_SPARED, list(view.pieces)
     for index in range(len(pieces) - 1, -1, -1):
         piece = pieces[index]
         if piece.form != "whole":
             break
         results = view.course.turns[piece.turn].results
-        if spared <= 0 and results > _CLEARED:
-            pieces[index] = piece_of(view.course.turns, piece.turn, "cleared", placeholder=_CLEARED)
+        if spared <= 0 and results > _OPENCODE_PLACEHOLDER:
+            pieces[index] = piece_of(
+                view.course.turns, piece.turn, "cleared", placeholder=_OPENCODE_PLACEHOLDER
+            )
         spared -= results
     return tuple(pieces)
 
-
-DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
-    "rent-or-buy": RentOrBuy,
-    "exact-gate": exact_gate,
-    "threshold-50": threshold(0.5),
-    "rolling-mask": rolling_mask,
-    "never": never,
-}
-"""Policies with the optimum's actions and tail: none of them can cost less than it."""
 
 PEERS: Mapping[str, Peer] = {
     "hermes-classic": hermes_classic,
@@ -625,4 +634,4 @@ PEERS: Mapping[str, Peer] = {
     "openai-default": openai_default,
     "openai-server": openai_server,
 }
-"""Policies with actions, tails and summaries of their own, which the optimum does not bound."""
+"""Policies with their own actions, tails and summaries; the optimum is not a lower bound for them."""

@@ -16,6 +16,10 @@ Integers = npt.NDArray[np.int64]
 LOST_BY_ELISION = 150_000
 """The share of expected uses, in millionths, that the digest left by an elision does not serve."""
 _YOUNG = 5
+_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": Prune, "summarise": Summarise}
+RUNWAY = 0.15
+EXPECTED = 30
+"""Calls the exact gate expects a compaction to serve."""
 
 
 class Tally:
@@ -129,9 +133,6 @@ def _by_edge(lost: Integers) -> Integers:
     """Return sums over the turns before each edge, with the edge last."""
     before = np.zeros((*lost.shape[:-1], 1), np.int64)
     return np.concatenate((before, np.cumsum(lost, axis=-1)), axis=-1)
-
-
-_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": Prune, "summarise": Summarise}
 
 
 class _Sums(Struct, frozen=True, kw_only=True):
@@ -248,11 +249,6 @@ class RentOrBuy:
         soon = fade(age) - fade(age + turn)
         uses = lost * tally.chances[:edge] * soon / SHARE
         return round(float(sheet.read * size * uses.sum() + sheet.write * (uses @ tally.sizes[:edge])))
-
-
-RUNWAY = 0.15
-EXPECTED = 30
-"""Calls the exact gate expects a compaction to serve."""
 
 
 class Policy(Protocol):

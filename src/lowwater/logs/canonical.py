@@ -10,8 +10,8 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
-from lowwater.logs.files import Line, RecordedFile, first_objects, seconds
-from lowwater.logs.gathering import decoded, gathered, usage_in
+from lowwater.logs.files import FileLine, RecordedFile, first_objects, seconds
+from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 _HEADER = {"id", "agent", "native_compactions"}
@@ -76,7 +76,7 @@ class Canonical:
             yield from _recording(file, header, messages)
 
 
-def _header(line: Line) -> _Header | None:
+def _header(line: FileLine) -> _Header | None:
     try:
         return read_json(line.data, _Header) if b'"native_compactions"' in line.data else None
     except BadInput:
@@ -88,7 +88,7 @@ def _recording(
 ) -> Iterator[Recording]:
     told = [message for message in messages if message is not None]
     if told:
-        yield gathered(
+        yield build_recording(
             file,
             id=header.id,
             agent=header.agent.partition(" ")[0],
@@ -110,12 +110,12 @@ def _compaction(told: _Compaction, messages: list[RecordedMessage | None]) -> Na
     )
 
 
-def _message(file: RecordedFile, line: Line, header: _Header | None) -> RecordedMessage | None:
+def _message(file: RecordedFile, line: FileLine, header: _Header | None) -> RecordedMessage | None:
     beside = file.read(line, _Beside)
     if beside is None:
         return None
     fields = {name: value for name, value in read_fields(line.data).items() if name not in _BESIDE}
-    message = decoded(write_object(fields), "openai_chat", file=file, where=line.number)
+    message = decode_recorded(write_object(fields), "openai_chat", file=file, where=line.number)
     if message is None:
         return None
     call = None
@@ -126,7 +126,7 @@ def _message(file: RecordedFile, line: Line, header: _Header | None) -> Recorded
     return RecordedMessage(message=message, at=seconds(beside.ts), call=call, kind=_KINDS.get(kind, kind))
 
 
-def _usage(file: RecordedFile, line: Line, raw: bytes) -> Usage | None:
+def _usage(file: RecordedFile, line: FileLine, raw: bytes) -> Usage | None:
     if b'"cacheRead"' not in raw:
         return usage_in(raw, file=file, where=line.number)
     try:

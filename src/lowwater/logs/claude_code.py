@@ -1,4 +1,8 @@
-"""Claude Code: one JSON line for each block, in files of sessions and of their sub-agents."""
+"""Reads Claude Code's logs: JSON Lines with one line per content block, for sessions and their sub-agents.
+
+Every line names its parent, so a file is a tree: `parents_first` orders the lines, `branches` finds the conversations in the
+tree, and `branch_messages` turns each into messages.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,41 +16,47 @@ from lowwater.core.formats.usage import Report, decode_anthropic_report
 from lowwater.core.messages import Message, ToolResult
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput, MalformedMessage
-from lowwater.logs.files import Line, RecordedFile, Sharing, first_objects, seconds
-from lowwater.logs.gathering import STUB, gathered, text_of
+from lowwater.logs.files import FileLine, RecordedFile, SharedCalls, first_objects, seconds
+from lowwater.logs.gathering import STUB, build_recording, text_of
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
-Kind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
-
+EntryKind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
 SYNTHETIC = "<synthetic>"
 UNNAMED = "?"
-"""A sub-agent whose lines do not say which one it is."""
+"""A sub-agent whose lines do not name it."""
+_FIELD_SETS = (
+    {"uuid", "parentUuid", "sessionId"},
+    {"type", "summary", "leafUuid"},
+    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
+    {"type", "operation", "sessionId"},
+)
+"""Sets of fields that occur together in no other format."""
 
 
-class Entry(Struct, frozen=True, kw_only=True, gc=False):
-    """One line without its content; `link` is a line that says nothing but that others hang on."""
+class LogEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """One line without its content; a `link` is a line without a message that is the parent of others."""
 
-    kind: Kind
+    kind: EntryKind
     at: int
     number: int
     uuid: str
     parent: str
     session: str
     thread: str
-    """The sub-agent it belongs to; empty for the session itself."""
+    """The sub-agent that it belongs to; empty for the session itself."""
     answer: str = ""
-    """The id of the answer that it is a block of."""
+    """The id of the answer of which it is a block."""
     request: str = ""
     real: bool = False
-    """Whether a model was called for it."""
+    """Whether it comes from a call to a model."""
     asks: tuple[str, ...] = ()
-    """The tool calls in it."""
+    """The ids of the tool calls in it."""
     results: tuple[str, ...] = ()
-    """The tool calls it has results of."""
+    """The ids of the tool calls whose results it has."""
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """What one line says."""
+class LineContent(Struct, frozen=True, kw_only=True):
+    """The content of one line."""
 
     content: str | list[Raw] = ""
     usage: Raw = Raw(b"")
@@ -110,15 +120,15 @@ class _Metadata(Struct):
 
 
 class _Echo(Struct):
-    """A line of a sub-agent, as the session that started it repeats it."""
+    """A sub-agent's line, repeated in the log of the session that started it."""
 
     type: str = ""
     agentId: str | None = None  # noqa: N815
     message: Raw = Raw(b"{}")
 
 
-def entries_of(file: RecordedFile) -> Iterator[Entry]:
-    """Yield the lines that a tree is made of, in the order of the file; what is broken is told to the file."""
+def entries_of(file: RecordedFile) -> Iterator[LogEntry]:
+    """Yield the lines of the tree, in the order of the file; broken lines are reported to the file."""
     for line in file.lines():
         try:
             entry = _entry(line)
@@ -129,15 +139,15 @@ def entries_of(file: RecordedFile) -> Iterator[Entry]:
             yield entry
 
 
-def said_in(file: RecordedFile, entry: Entry) -> Said:
-    """Return what a line says, or raise BadInput."""
+def content_of(file: RecordedFile, entry: LogEntry) -> LineContent:
+    """Return the content of a line, or raise BadInput."""
     line = read_json(file.line_at(entry.at), _Line)
     if _is_echo(line):
         line = read_json(bytes(read_json(bytes(line.data), _Echo).message), _Line)
     if entry.kind in ("boundary", "prune"):
-        told = line.compactMetadata if entry.kind == "boundary" else line.microcompactMetadata
-        metadata = read_json(bytes(told) or b"{}", _Metadata)
-        return Said(
+        raw = line.compactMetadata if entry.kind == "boundary" else line.microcompactMetadata
+        metadata = read_json(bytes(raw) or b"{}", _Metadata)
+        return LineContent(
             timestamp=line.timestamp or "",
             trigger=metadata.trigger or "",
             before=metadata.preTokens,
@@ -145,9 +155,9 @@ def said_in(file: RecordedFile, entry: Entry) -> Said:
             cleared=metadata.compactedToolIds or (),
         )
     if entry.kind == "attachment":
-        return Said(timestamp=line.timestamp or "", attachment=line.attachment)
+        return LineContent(timestamp=line.timestamp or "", attachment=line.attachment)
     message = read_json(bytes(line.message), _Message)
-    return Said(
+    return LineContent(
         content=message.content,
         usage=message.usage,
         model=message.model,
@@ -158,29 +168,29 @@ def said_in(file: RecordedFile, entry: Entry) -> Said:
     )
 
 
-def _entry(line: Line) -> Entry | None:
+def _entry(line: FileLine) -> LogEntry | None:
     outer = read_json(line.data, _Line)
     session, thread = outer.sessionId or "", ""
     if _is_echo(outer):
         echo = read_json(bytes(outer.data), _Echo)
         inner = read_json(bytes(echo.message), _Line)
-        return _of(line, inner, session=session, thread=echo.agentId or UNNAMED, parent="")
+        return _entry_of(line, inner, session=session, thread=echo.agentId or UNNAMED, parent="")
     if not outer.uuid:
         return None
     if outer.isSidechain:
         thread = outer.agentId or UNNAMED
     parent = outer.parentUuid or outer.logicalParentUuid or ""
-    return _of(line, outer, session=session, thread=thread, parent=parent)
+    return _entry_of(line, outer, session=session, thread=thread, parent=parent)
 
 
-def _of(line: Line, said: _Line, *, session: str, thread: str, parent: str) -> Entry:
-    kind = _kind(said)
+def _entry_of(line: FileLine, content: _Line, *, session: str, thread: str, parent: str) -> LogEntry:
+    kind = _kind(content)
     outline = _Outline(content="")
     if kind in ("answer", "user"):
-        outline = read_json(bytes(said.message), _Outline)
+        outline = read_json(bytes(content.message), _Outline)
     blocks = outline.content if isinstance(outline.content, list) else []
-    uuid = said.uuid or f"line {line.number}"
-    return Entry(
+    uuid = content.uuid or f"line {line.number}"
+    return LogEntry(
         kind=kind,
         at=line.at,
         number=line.number,
@@ -189,8 +199,8 @@ def _of(line: Line, said: _Line, *, session: str, thread: str, parent: str) -> E
         session=session,
         thread=thread,
         answer=(outline.id or uuid) if kind == "answer" else "",
-        request=said.requestId or "",
-        real=kind == "answer" and outline.model != SYNTHETIC and not said.isApiErrorMessage,
+        request=content.requestId or "",
+        real=kind == "answer" and outline.model != SYNTHETIC and not content.isApiErrorMessage,
         asks=tuple(block.id for block in blocks if block.type == "tool_use" and block.id),
         results=tuple(
             block.tool_use_id for block in blocks if block.type == "tool_result" and block.tool_use_id
@@ -198,7 +208,7 @@ def _of(line: Line, said: _Line, *, session: str, thread: str, parent: str) -> E
     )
 
 
-def _kind(line: _Line) -> Kind:
+def _kind(line: _Line) -> EntryKind:
     match line.type:
         case "assistant":
             return "answer"
@@ -218,27 +228,27 @@ def _is_echo(line: _Line) -> bool:
     return line.type == "progress" and b'"agent_progress"' in bytes(line.data)
 
 
-class Step(Struct, kw_only=True):
-    """An answer and its results, or one other line."""
+class BranchStep(Struct, kw_only=True):
+    """A step of a conversation: an answer with its tool results, or one other line."""
 
-    lines: list[Entry]
+    lines: list[LogEntry]
     parent: int | None
-    results: list[Entry] = field(default_factory=list)
+    results: list[LogEntry] = field(default_factory=list)
 
     @property
     def real(self) -> bool:
-        """Whether a model was called for it."""
+        """Whether it comes from a call to a model."""
         return self.lines[0].real
 
 
-def in_order(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield lines in the order of the file, but none before the one it hangs on.
+def parents_first(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+    """Yield lines in the order of the file, but every line after its parent.
 
-    Tools and streams are written down side by side: a result may stand a line or two before the call that it answers.
+    Claude Code writes tools and streams concurrently: a result may come a line or two before its call.
     """
     lines = list(entries)
     to_come = {entry.uuid for entry in lines}
-    waiting: dict[str, list[Entry]] = {}
+    waiting: dict[str, list[LogEntry]] = {}
     for entry in lines:
         if entry.parent != entry.uuid and entry.parent in to_come:
             waiting.setdefault(entry.parent, []).append(entry)
@@ -249,14 +259,14 @@ def in_order(entries: Iterable[Entry]) -> Iterator[Entry]:
             to_come.discard(first.uuid)
             yield first
             ready += reversed(waiting.pop(first.uuid, []))
-    # Lines that hang on each other in a circle have no order but that of the file.
+    # Lines whose parents form a cycle keep the order of the file.
     yield from sorted((entry for held in waiting.values() for entry in held), key=lambda entry: entry.number)
 
 
-def branches(file: RecordedFile, entries: Sequence[Entry]) -> Iterator[list[Step]]:
-    """Yield the conversations of one thread from first step to last: the newest, then those that were left.
+def branches(file: RecordedFile, entries: Sequence[LogEntry]) -> Iterator[list[BranchStep]]:
+    """Yield the conversations of one thread, each from first step to last: the newest, then the abandoned ones.
 
-    A branch counts if a model was called on it that no newer one shares.
+    A branch counts if it has a model call that no newer branch shares.
     """
     steps = _steps(file, entries)
     if not steps:
@@ -272,15 +282,15 @@ def branches(file: RecordedFile, entries: Sequence[Entry]) -> Iterator[list[Step
         yield _path(steps, _newest_under(steps, end))
 
 
-def _steps(file: RecordedFile, entries: Sequence[Entry]) -> list[Step]:
-    steps: list[Step] = []
+def _steps(file: RecordedFile, entries: Sequence[LogEntry]) -> list[BranchStep]:
+    steps: list[BranchStep] = []
     home: dict[str, int | None] = {}
     answers: dict[tuple[str, str], int] = {}
     asked: dict[str, int] = {}
     for entry in entries:
         if entry.uuid in home:
-            continue  # a line that was written twice
-        # A line whose parent was never written, or comes later, goes on where the file was.
+            continue  # a duplicate line
+        # A line whose parent is missing, or comes later, continues the previous step.
         last = len(steps) - 1 if steps else None
         strays = entry.parent != "" or entry.kind == "boundary"
         parent = home.get(entry.parent, last if strays else None)
@@ -300,7 +310,7 @@ def _steps(file: RecordedFile, entries: Sequence[Entry]) -> list[Step]:
             steps[own].lines.append(entry)
         else:
             own = len(steps)
-            steps.append(Step(lines=[entry], parent=parent))
+            steps.append(BranchStep(lines=[entry], parent=parent))
         home[entry.uuid] = own
         if entry.kind == "answer" and own is not None:
             answers.setdefault(answer, own)
@@ -308,8 +318,8 @@ def _steps(file: RecordedFile, entries: Sequence[Entry]) -> list[Step]:
     return steps
 
 
-def _newest_under(steps: Sequence[Step], end: int) -> int:
-    """Return the newest step among `end` and those behind it, none of which called a model."""
+def _newest_under(steps: Sequence[BranchStep], end: int) -> int:
+    """Return the newest step among `end` and its descendants, none of which called a model."""
     under = {end}
     for at in range(end + 1, len(steps)):
         if steps[at].parent in under:
@@ -317,8 +327,8 @@ def _newest_under(steps: Sequence[Step], end: int) -> int:
     return max(under)
 
 
-def _path(steps: Sequence[Step], end: int) -> list[Step]:
-    path: list[Step] = []
+def _path(steps: Sequence[BranchStep], end: int) -> list[BranchStep]:
+    path: list[BranchStep] = []
     at: int | None = end
     while at is not None:
         path.append(steps[at])
@@ -327,21 +337,21 @@ def _path(steps: Sequence[Step], end: int) -> list[Step]:
 
 
 class Branch(Struct, kw_only=True):
-    """A branch so far."""
+    """The messages and compactions of a branch so far."""
 
-    sharing: Sharing
+    sharing: SharedCalls
     messages: list[RecordedMessage] = field(default_factory=list)
     compactions: list[NativeCompaction] = field(default_factory=list)
 
 
 class _MessageLine(Struct, frozen=True, kw_only=True):
-    entry: Entry
-    said: Said
+    entry: LogEntry
+    content: LineContent
     blocks: list[Raw]
 
 
 class _Joined(Struct, frozen=True, kw_only=True):
-    """Several lines as one message; those that were broken are left out."""
+    """Several lines joined to one message, without broken lines."""
 
     lines: list[_MessageLine]
     message: Message
@@ -359,41 +369,41 @@ class _Attachment(Struct):
 
     @property
     def is_of_the_user(self) -> bool:
-        """Whether the user typed it while the model was busy; notifications wait in the same queue."""
+        """Whether the user typed it while the model was busy; the same queue also holds notifications."""
         return self.type == "queued_command" and self.commandMode != "task-notification"
 
     def blocks(self, whole: Raw) -> list[Raw]:
-        """Return what it says as blocks: its prompt or text, else all of it as it was written."""
+        """Return its content as blocks: its prompt or text, else its whole JSON as text."""
         if self.is_of_the_user and bytes(self.prompt)[:1] == b"[":
             return read_json(bytes(self.prompt), list[Raw])
         texts = [words for words in (self.prompt, self.content) if bytes(words)[:1] == b'"']
         return _blocks(text_of(texts[0] if texts else whole))
 
 
-def told(file: RecordedFile, path: Sequence[Step], session: str) -> Branch:
-    """Return the messages of a branch, told as `session`."""
-    so_far = Branch(sharing=Sharing(session=session))
+def branch_messages(file: RecordedFile, path: Sequence[BranchStep], session: str) -> Branch:
+    """Return the messages of a branch, recorded under the name `session`."""
+    branch = Branch(sharing=SharedCalls(session=session))
     for step in path:
         match step.lines[0].kind:
             case "answer":
-                _answer(file, step, so_far)
+                _answer(file, step, branch)
             case "boundary" | "prune":
-                _boundary(file, step.lines[0], so_far)
+                _boundary(file, step.lines[0], branch)
             case "attachment":
-                _attachment(file, step.lines[0], so_far)
+                _attachment(file, step.lines[0], branch)
             case _:
-                _user(file, step.lines[0], so_far)
-    return so_far
+                _user(file, step.lines[0], branch)
+    return branch
 
 
-def _answer(file: RecordedFile, step: Step, so_far: Branch) -> None:
+def _answer(file: RecordedFile, step: BranchStep, branch: Branch) -> None:
     answer = _join(file, step.lines, "assistant")
     if not answer.lines:
         return
-    first = answer.lines[0].said
-    call = _call(file, step, answer.lines, so_far.sharing) if step.real else None
+    first = answer.lines[0].content
+    call = _call(file, step, answer.lines, branch.sharing) if step.real else None
     synthetic = first.is_error or first.model == SYNTHETIC
-    so_far.messages.append(
+    branch.messages.append(
         RecordedMessage(
             message=answer.message,
             at=seconds(first.timestamp),
@@ -401,23 +411,23 @@ def _answer(file: RecordedFile, step: Step, so_far: Branch) -> None:
             kind="synthetic" if synthetic else "",
         )
     )
-    _results(file, step, answer.message, so_far)
+    _results(file, step, answer.message, branch)
     if step.real:
-        so_far.sharing.answered(len(so_far.messages))
+        branch.sharing.answered(len(branch.messages))
 
 
 def _call(
-    file: RecordedFile, step: Step, lines: Sequence[_MessageLine], sharing: Sharing
+    file: RecordedFile, step: BranchStep, lines: Sequence[_MessageLine], sharing: SharedCalls
 ) -> RecordedCall | None:
-    """Return the call, or None if another session has told of it."""
+    """Return the call, or None if another session has already recorded it."""
     first = step.lines[0]
-    # Without the id of a request, as behind some proxies, that of an answer may be one that others have too.
-    id = f"{first.answer} {first.request or lines[0].said.timestamp}"
-    if not sharing.tells(file, id):
+    # Without a request id, as behind some proxies, the id of the answer alone may not be unique.
+    id = f"{first.answer} {first.request or lines[0].content.timestamp}"
+    if not sharing.records(file, id):
         return None
     report = _report(file, lines)
     return RecordedCall(
-        model=next((line.said.model for line in lines if line.said.model), ""),
+        model=next((line.content.model for line in lines if line.content.model), ""),
         usage=report.usage if report else None,
         others=report.others if report else (),
         list_price=report.list_price if report else True,
@@ -426,11 +436,11 @@ def _call(
 
 
 def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> Report | None:
-    """Return the usage that was reported last: those written while the answer streamed know less of its output."""
+    """Return the report with the most output: lines written while the answer streamed have partial counts."""
     found: Report | None = None
     for line in lines:
         try:
-            report = decode_anthropic_report(bytes(line.said.usage)) if bytes(line.said.usage) else None
+            report = decode_anthropic_report(bytes(line.content.usage)) if bytes(line.content.usage) else None
         except BadInput as error:
             file.broken(line.entry.number, str(error))
             continue
@@ -439,8 +449,8 @@ def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> Report | None:
     return found
 
 
-def _results(file: RecordedFile, step: Step, answer: Message, so_far: Branch) -> None:
-    """Add the results of an answer's calls as one message, each once, with a stub for each that was not recorded."""
+def _results(file: RecordedFile, step: BranchStep, answer: Message, branch: Branch) -> None:
+    """Add the results of an answer's calls as one message, one per call, with a stub for each missing result."""
     if not answer.calls:
         return
     found = _join(file, step.results, "user")
@@ -453,79 +463,79 @@ def _results(file: RecordedFile, step: Step, answer: Message, so_far: Branch) ->
             beside.append(block)
     results = [recorded.get(call.id) or _stub(call.id) for call in answer.calls]
     in_place = len(found.blocks) == len(results) and list(recorded) == [call.id for call in answer.calls]
-    so_far.messages.append(
+    branch.messages.append(
         RecordedMessage(
             message=found.message if in_place else _message("user", [*results, *beside]),
-            at=seconds(found.lines[-1].said.timestamp) if found.lines else so_far.messages[-1].at,
+            at=seconds(found.lines[-1].content.timestamp) if found.lines else branch.messages[-1].at,
             kind="" if recorded else "synthetic",
         )
     )
 
 
-def _user(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
+def _user(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     found = _join(file, [entry], "user")
     if not found.lines:
         return
-    said = found.lines[0].said
-    at = seconds(said.timestamp)
-    compacted = so_far.compactions and so_far.compactions[-1].index == len(so_far.messages)
-    if said.is_summary and not compacted:
-        so_far.compactions.append(NativeCompaction(index=len(so_far.messages), at=at))
-    kind = "compact_summary" if said.is_summary else "meta" if said.is_meta else ""
-    so_far.messages.append(RecordedMessage(message=found.message, at=at, kind=kind))
+    content = found.lines[0].content
+    at = seconds(content.timestamp)
+    compacted = branch.compactions and branch.compactions[-1].index == len(branch.messages)
+    if content.is_summary and not compacted:
+        branch.compactions.append(NativeCompaction(index=len(branch.messages), at=at))
+    kind = "compact_summary" if content.is_summary else "meta" if content.is_meta else ""
+    branch.messages.append(RecordedMessage(message=found.message, at=at, kind=kind))
 
 
-def _boundary(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
+def _boundary(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     try:
-        said = said_in(file, entry)
+        content = content_of(file, entry)
     except BadInput as error:
         file.broken(entry.number, str(error))
         return
-    so_far.compactions.append(
+    branch.compactions.append(
         NativeCompaction(
-            index=len(so_far.messages),
+            index=len(branch.messages),
             kind="prune" if entry.kind == "prune" else "summary",
-            at=seconds(said.timestamp),
-            trigger=said.trigger,
-            before=said.before,
-            removed=said.removed,
-            cleared=said.cleared,
+            at=seconds(content.timestamp),
+            trigger=content.trigger,
+            before=content.before,
+            removed=content.removed,
+            cleared=content.cleared,
         )
     )
 
 
-def _attachment(file: RecordedFile, entry: Entry, so_far: Branch) -> None:
-    """Add what the harness or, while the model was busy, the user put beside the conversation."""
+def _attachment(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
+    """Add an attachment: by the harness, or by the user while the model was busy."""
     try:
-        said = said_in(file, entry)
-        attached = read_json(bytes(said.attachment), _Attachment)
-        message = _message("user", attached.blocks(said.attachment))
+        content = content_of(file, entry)
+        attached = read_json(bytes(content.attachment), _Attachment)
+        message = _message("user", attached.blocks(content.attachment))
     except BadInput as error:
         file.broken(entry.number, str(error))
         return
     kind = "" if attached.is_of_the_user else "attachment"
-    so_far.messages.append(RecordedMessage(message=message, at=seconds(said.timestamp), kind=kind))
+    branch.messages.append(RecordedMessage(message=message, at=seconds(content.timestamp), kind=kind))
 
 
-def _join(file: RecordedFile, entries: Sequence[Entry], role: str) -> _Joined:
-    """Return what lines of one role say together."""
+def _join(file: RecordedFile, entries: Sequence[LogEntry], role: str) -> _Joined:
+    """Return lines of one role joined to one message."""
     lines: list[_MessageLine] = []
     for entry in entries:
         try:
-            said = said_in(file, entry)
+            content = content_of(file, entry)
         except BadInput as error:
             file.broken(entry.number, str(error))
         else:
-            lines.append(_MessageLine(entry=entry, said=said, blocks=_blocks(said.content)))
+            lines.append(_MessageLine(entry=entry, content=content, blocks=_blocks(content.content)))
     try:
         message = _message(role, [block for line in lines for block in line.blocks])
     except BadInput:
-        lines = [line for line in lines if _is_sound(file, line, role)]
+        lines = [line for line in lines if _is_valid(file, line, role)]
         message = _message(role, [block for line in lines for block in line.blocks])
     return _Joined(lines=lines, message=message)
 
 
-def _is_sound(file: RecordedFile, line: _MessageLine, role: str) -> bool:
+def _is_valid(file: RecordedFile, line: _MessageLine, role: str) -> bool:
     try:
         _message(role, line.blocks)
     except MalformedMessage as error:
@@ -548,66 +558,59 @@ def _stub(call: str) -> Raw:
     return Raw(write_json({"type": "tool_result", "tool_use_id": call, "content": STUB}))
 
 
-_MARKS = (
-    {"uuid", "parentUuid", "sessionId"},
-    {"type", "summary", "leafUuid"},
-    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
-    {"type", "operation", "sessionId"},
-)
-"""Fields that stand together in lines of no other format."""
-
-
 class ClaudeCode:
-    """Sessions with their forks, and sub-agents as sessions of their own."""
+    """Reads sessions with their forks, and sub-agents as separate sessions."""
 
     name = "claude-code"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell whether a line has the fields that Claude Code gives to each."""
-        return any(mark <= found.keys() for found in first_objects(head) for mark in _MARKS)
+        """Return whether one of the first lines has Claude Code's fields."""
+        return any(mark <= found.keys() for found in first_objects(head) for mark in _FIELD_SETS)
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield sessions first, each with its newest branch before those it left, then sub-agents."""
+        """Yield sessions first, each with its newest branch before the abandoned ones, then sub-agents."""
         for (thread, _), entries in sorted(_threads(file).items(), key=lambda item: item[0][0] != ""):
             for at, path in enumerate(branches(file, entries)):
                 yield from _recording(file, thread, path, is_newest=at == 0)
 
 
-def _threads(file: RecordedFile) -> dict[tuple[str, str], list[Entry]]:
-    """Return the lines of each sub-agent, or of none, in each session.
+def _threads(file: RecordedFile) -> dict[tuple[str, str], list[LogEntry]]:
+    """Return the lines by sub-agent (empty for the session itself) and session.
 
-    A line belongs where the one it hangs on does: in a resumed session, older lines have the session's older name.
+    A line belongs to the session of its parent: in a resumed session, older lines carry the older session's name.
     """
-    threads: dict[tuple[str, str], list[Entry]] = {}
+    threads: dict[tuple[str, str], list[LogEntry]] = {}
     homes: dict[str, tuple[str, str]] = {}
-    for entry in in_order(entries_of(file)):
+    for entry in parents_first(entries_of(file)):
         above = homes.get(entry.parent, ("", ""))
         thread = entry.thread
         if thread == UNNAMED:
             thread = above[0] or entry.uuid
         home = above if entry.parent in homes and above[0] == thread else (thread, entry.session)
         lines = threads.setdefault(home, [])
-        # What a session repeats of a sub-agent says nothing of where it hangs.
+        # Repeated lines of a sub-agent do not name their parent: they follow each other.
         chained = replace(entry, parent=lines[-1].uuid) if thread and not entry.parent and lines else entry
         homes.setdefault(entry.uuid, home)
         lines.append(chained)
     return threads
 
 
-def _recording(file: RecordedFile, thread: str, path: list[Step], *, is_newest: bool) -> Iterator[Recording]:
-    """Yield the branch, unless others have told all its calls."""
+def _recording(
+    file: RecordedFile, thread: str, path: list[BranchStep], *, is_newest: bool
+) -> Iterator[Recording]:
+    """Yield the branch, unless other sessions have recorded all its calls."""
     session = path[-1].lines[-1].session or file.path.stem
     whole = f"{session}/{thread}" if thread else session
     id = whole if is_newest else f"{whole}/{path[-1].lines[0].uuid}"
-    said = told(file, path, id)
-    if not said.messages or said.sharing.is_copy:
+    branch = branch_messages(file, path, id)
+    if not branch.messages or branch.sharing.is_copy:
         return
-    recording = gathered(
-        file, id=id, agent=ClaudeCode.name, messages=said.messages, compactions=said.compactions
+    recording = build_recording(
+        file, id=id, agent=ClaudeCode.name, messages=branch.messages, compactions=branch.compactions
     )
     if not is_newest:
-        yield said.sharing.related(recording, parent=whole, relation="fork")
+        yield branch.sharing.related(recording, parent=whole, relation="fork")
     elif thread:
-        yield said.sharing.related(recording, parent=session, relation="subagent")
+        yield branch.sharing.related(recording, parent=session, relation="subagent")
     else:
-        yield said.sharing.related(recording)
+        yield branch.sharing.related(recording)

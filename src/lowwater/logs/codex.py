@@ -10,18 +10,29 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import Line, RecordedFile, first_objects, seconds, time_in
-from lowwater.logs.gathering import Answer, ChatSession, Compacted, Fields, Result, Said, text_of
+from lowwater.logs.files import FileLine, RecordedFile, first_objects, seconds, time_in
+from lowwater.logs.gathering import (
+    AgentCompaction,
+    Answer,
+    ChatSession,
+    Fields,
+    InputMessage,
+    Result,
+    text_of,
+)
 from lowwater.logs.recording import Recording
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 RESULTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
-
-
 KNOWN = CALLS | RESULTS | {"message", "reasoning"}
 """Items that are part of the conversation; searches that the provider makes itself leave no result to show."""
+_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
+_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
+"""How messages begin that Codex writes in the user's name."""
+_COPYING = 1.0
+"""Seconds within which a fork writes down what it repeats."""
 
 
 class _Typed(Struct):
@@ -199,13 +210,6 @@ def _less(whole: Usage, some: Usage) -> Usage | None:
     return left if min(left.uncached, left.cache_read, left.cache_write, left.output) >= 0 else None
 
 
-_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
-_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
-"""How messages begin that Codex writes in the user's name."""
-_COPYING = 1.0
-"""Seconds within which a fork writes down what it repeats."""
-
-
 class _Line(Struct):
     type: str = ""
     timestamp: str | None = None
@@ -308,7 +312,7 @@ class _Rollout:
             return False
         return read_json(bytes(said.payload), _Meta).id != self._meta.id
 
-    def add(self, line: Line, said: _Line) -> None:
+    def add(self, line: FileLine, said: _Line) -> None:
         at = seconds(said.timestamp)
         if self._copied_from and at is not None and at - (self._started_at or at) > _COPYING:
             self._copied_from = ""
@@ -380,7 +384,9 @@ class _Rollout:
         texts = texts_of(item.content)
         is_user = item.role == "user" and not (texts and texts[0].lstrip().startswith(_INJECTED))
         fields = {"role": item.role or "user", "content": content_of(item.content)}
-        self._session.items.append(Said(fields=fields, where=number, at=at, kind="" if is_user else "meta"))
+        self._session.items.append(
+            InputMessage(fields=fields, where=number, at=at, kind="" if is_user else "meta")
+        )
 
     def _extend(self, item: Item, number: int, at: float | None) -> None:
         if self._answer is None:
@@ -403,7 +409,7 @@ class _Rollout:
             self._answer = None
         elif event.type == "thread_rolled_back" and event.num_turns:
             items = self._session.items
-            turns = [at for at, item in enumerate(items) if isinstance(item, Said) and item.is_prompt]
+            turns = [at for at, item in enumerate(items) if isinstance(item, InputMessage) and item.is_prompt]
             self._answer = None
             self._session.rewind(turns[-event.num_turns] if event.num_turns <= len(turns) else 0)
 
@@ -412,10 +418,12 @@ class _Rollout:
         items = [read_item(bytes(raw)) for raw in compaction.replacement_history or []]
         left = [text for item in items if item is not None for text in texts_of(item.content)]
         text = compaction.message or "\n\n".join(left)
-        self._session.items.append(Compacted(at=at, before=self._counter.prompt))
+        self._session.items.append(AgentCompaction(at=at, before=self._counter.prompt))
         if text:
             fields = {"role": "user", "content": text}
-            self._session.items.append(Said(fields=fields, where=number, at=at, kind="compact_summary"))
+            self._session.items.append(
+                InputMessage(fields=fields, where=number, at=at, kind="compact_summary")
+            )
 
 
 def _parent(meta: _Meta) -> str:

@@ -11,8 +11,32 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, first_objects, seconds
-from lowwater.logs.gathering import Answer, ChatSession, Compacted, Fields, Result, Said, text_of
+from lowwater.logs.gathering import (
+    AgentCompaction,
+    Answer,
+    ChatSession,
+    Fields,
+    InputMessage,
+    Result,
+    text_of,
+)
 from lowwater.logs.recording import Recording
+
+_KNOWN = frozenset(
+    {
+        "session.start",
+        "session.model_change",
+        "session.shutdown",
+        "session.snapshot_rewind",
+        "session.compaction_complete",
+        "system.message",
+        "system.notification",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+    }
+)
+"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
 
 
 class _Requests(Struct):
@@ -75,23 +99,6 @@ def _apart(figures: Figures) -> Usage:
         cache_write=written,
         output=figures.outputTokens or 0,
     )
-
-
-_KNOWN = frozenset(
-    {
-        "session.start",
-        "session.model_change",
-        "session.shutdown",
-        "session.snapshot_rewind",
-        "session.compaction_complete",
-        "system.message",
-        "system.notification",
-        "user.message",
-        "assistant.message",
-        "tool.execution_complete",
-    }
-)
-"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
 
 
 class _Event(Struct):
@@ -253,7 +260,9 @@ class _Stream:
         answer.calls += [_call(request) for request in data.toolRequests or []]
 
     def _compacted(self, session: ChatSession, data: _Data, number: int, at: float | None) -> None:
-        session.items.append(Compacted(at=at, trigger=data.trigger or "", before=data.preCompactionTokens))
+        session.items.append(
+            AgentCompaction(at=at, trigger=data.trigger or "", before=data.preCompactionTokens)
+        )
         if data.compactionTokensUsed is not None:
             self._compacting.append(data.compactionTokensUsed)
         if data.summaryContent:
@@ -269,8 +278,8 @@ class _Stream:
             answers[0].usage = usage_of(metrics[0])
 
 
-def _said(text: str, number: int, at: float | None, kind: str) -> Said:
-    return Said(fields={"role": "user", "content": text}, where=number, at=at, kind=kind)
+def _said(text: str, number: int, at: float | None, kind: str) -> InputMessage:
+    return InputMessage(fields={"role": "user", "content": text}, where=number, at=at, kind=kind)
 
 
 def _call(request: _Request) -> Fields:

@@ -1,4 +1,4 @@
-"""Files that another program wrote: their lines, rows and fields read as they are, what is broken counted."""
+"""Reads files written by other programs: lines, database rows and JSON fields; broken parts are counted, not fatal."""
 
 import gzip
 import re
@@ -24,90 +24,89 @@ from lowwater.logs.recording import BrokenLine, Recording
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
-_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_MIN_TIME, _MAX_TIME = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100: a number outside of them is not taken for a time."""
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_UNITS = (1.0, 1e3, 1e6, 1e9)
+T = TypeVar("T")
+LONGEST_LINE = 64 << 20
+LARGEST_WHOLE = 512 << 20
+MAX_BROKEN = 10_000
+_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
+_STEP = 1 << 20
+_GZIP = b"\x1f\x8b"
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading raises if the disk or compressed data is damaged."""
+CallOwners = dict[str, tuple[str, str]]
+"""For each call, the file and the session that recorded it first."""
+_DATABASE_HEAD = b"SQLite format 3\x00"
+_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
+"""What a damaged database raises: names may not be Unicode, numbers may be too large."""
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
+_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
+_MAX_HEAD_OBJECTS = 50
 
 
 def without_lone_surrogates(data: bytes) -> bytes:
-    r"""Return JSON text with each half character that stands alone replaced by `\ufffd`."""
-    return _ESCAPE.sub(lambda found: rb"\ufffd" if _HALF.fullmatch(found[0]) else found[0], data)
+    r"""Return JSON text with each lone surrogate replaced by `\ufffd`."""
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if _LONE_SURROGATE.fullmatch(found[0]) else found[0], data)
 
 
-_EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
-"""The years 2000 and 2100: what lies outside is no time at which an agent ran."""
-_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-_UNITS = (1.0, 1e3, 1e6, 1e9)
-
-
-def seconds(told: object) -> float | None:
-    """Return a time that is told in seconds or a finer unit, or as ISO 8601; None for anything else."""
-    if isinstance(told, bool):
+def seconds(value: object) -> float | None:
+    """Return a time given in seconds, milli-, micro- or nanoseconds, or as ISO 8601; None for anything else."""
+    if isinstance(value, bool):
         return None
-    if isinstance(told, int | float):
-        return _from_number(told)
-    return _from_text(told) if isinstance(told, str) else None
+    if isinstance(value, int | float):
+        return _from_number(value)
+    return _from_text(value) if isinstance(value, str) else None
 
 
 def time_in(id: str) -> float | None:
-    """Return when an id was given, if it is a UUID of version 7, which begins with the time in milliseconds."""
+    """Return the time in an id if it is a UUID of version 7, which begins with milliseconds; else None."""
     return _from_number(int(id[:8] + id[9:13], 16)) if _UUID7.fullmatch(id) else None
 
 
-def _from_number(told: float) -> float | None:
-    # A digit too many for a float is no time either.
-    if abs(told) > _LATEST * _UNITS[-1] or not isfinite(told):
+def _from_number(value: float) -> float | None:
+    # Dividing a huge integer would overflow a float.
+    if abs(value) > _MAX_TIME * _UNITS[-1] or not isfinite(value):
         return None
-    return next((told / unit for unit in _UNITS if _EARLIEST <= told / unit < _LATEST), None)
+    return next((value / unit for unit in _UNITS if _MIN_TIME <= value / unit < _MAX_TIME), None)
 
 
-def _from_text(told: str) -> float | None:
+def _from_text(value: str) -> float | None:
     try:
-        read = datetime.fromisoformat(told)
+        read = datetime.fromisoformat(value)
         return _from_number((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
 
 
-T = TypeVar("T")
-
-LONGEST_LINE = 64 << 20
-LARGEST_WHOLE = 512 << 20
-MOST_BROKEN = 10_000
-_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
-_STEP = 1 << 20
-_GZIP = b"\x1f\x8b"
-_UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading raises when a disk, or the compressed data in a file, is bad."""
-
-
-Tellers = dict[str, tuple[str, str]]
-"""For each call, the file and the session that told of it first."""
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """One line without its end; half characters in it, which agents cut off, are mended."""
+class FileLine(Struct, frozen=True, kw_only=True):
+    """One line without its line end; lone surrogates, which agents leave when they cut texts, are replaced."""
 
     number: int
     """From 1."""
     at: int
-    """Where it begins, in bytes of the plain content."""
+    """Its offset in bytes of the uncompressed content."""
     data: bytes
 
 
 class RecordedFile:
     """One file, plain or gzip, open for reading.
 
-    `tellers` is shared by all files of a run.
+    `call_owners` is shared by all files of a run, so that a call in several files is counted once.
     """
 
     def __init__(
         self,
         path: Path,
         *,
-        tellers: Tellers | None = None,
+        call_owners: CallOwners | None = None,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
         self.path = path
-        self._tellers: Tellers = {} if tellers is None else tellers
+        self._call_owners: CallOwners = {} if call_owners is None else call_owners
         self._on_read = on_read
         self._broken: list[BrokenLine] = []
         self._ever_broken: set[BrokenLine] = set()
@@ -128,7 +127,7 @@ class RecordedFile:
         self._disk.close()
 
     def head(self) -> bytes:
-        """Return the beginning: a few whole lines if they are not too long; raise UnreadableFile if even that fails."""
+        """Return the beginning, with a few whole lines if they are not too long; raise UnreadableFile if it cannot be read."""
         try:
             self._content.seek(0)
             head = self._content.read(_HEAD)
@@ -138,13 +137,13 @@ class RecordedFile:
                     break
                 head += more
         except _UNREADABLE as error:
-            raise UnreadableFile(f"cannot be read: {_said(error)}") from None
+            raise UnreadableFile(f"cannot be read: {_error_text(error)}") from None
         return head
 
-    def lines(self) -> Iterator[Line]:
-        """Yield every line that is not blank, from the first on; those that are no text or too long are broken.
+    def lines(self) -> Iterator[FileLine]:
+        """Yield every line that is not blank; lines that are not text or too long are counted as broken.
 
-        A file that ends badly ends there; one with too many broken lines is not read on.
+        Reading stops where the file is damaged, and after too many broken lines.
         """
         number = at = 0
         try:
@@ -158,24 +157,24 @@ class RecordedFile:
                 elif not _is_text(data):
                     self.broken(number, "not UTF-8")
                 elif not data.isspace():
-                    yield Line(number=number, at=begin, data=_mended(data))
+                    yield FileLine(number=number, at=begin, data=_cleaned_line(data))
                 self._progress()
-                if len(self._ever_broken) >= MOST_BROKEN:
-                    self.broken(number, f"{MOST_BROKEN:,} broken lines: the rest was not read")
+                if len(self._ever_broken) >= MAX_BROKEN:
+                    self.broken(number, f"{MAX_BROKEN:,} broken lines: the rest was not read")
                     return
         except _UNREADABLE as error:
-            self.broken(number + 1, f"the file cannot be read on: {_said(error)}")
+            self.broken(number + 1, f"the file cannot be read on: {_error_text(error)}")
 
     def line_at(self, at: int) -> bytes:
-        """Return the line that begins there, as `lines` gave it; fast in the order of the file."""
+        """Return the line at an offset, as `lines` gave it; fast if called in the order of the file."""
         try:
             self._content.seek(at)
-            return _mended(self._content.readline(LONGEST_LINE + 1))
+            return _cleaned_line(self._content.readline(LONGEST_LINE + 1))
         except _UNREADABLE as error:
-            raise UnreadableFile(f"cannot be read again: {_said(error)}") from None
+            raise UnreadableFile(f"cannot be read again: {_error_text(error)}") from None
 
     def whole(self) -> bytes:
-        """Return all of its content, or raise a BadInput if it is no text, too large or unreadable."""
+        """Return the whole content, or raise BadInput if it is not text, too large or unreadable."""
         content = bytearray()
         try:
             self._content.seek(0)
@@ -185,40 +184,40 @@ class RecordedFile:
                 if len(content) > LARGEST_WHOLE:
                     raise UnreadableFile(f"one JSON value of more than {LARGEST_WHOLE:,} bytes")
         except _UNREADABLE as error:
-            raise UnreadableFile(f"cannot be read: {_said(error)}") from None
+            raise UnreadableFile(f"cannot be read: {_error_text(error)}") from None
         if not _is_text(content):
             raise UnreadableJson("not UTF-8")
-        return _mended(bytes(content))
+        return _cleaned_line(bytes(content))
 
     def broken(self, where: int | str, why: str) -> None:
-        """Count something that could not be read, once: `where` is a line's number or other words for a place."""
+        """Record, once, that something could not be read; `where` is a line number or another description of the place."""
         broken = BrokenLine(place=f"{self.path}:{where}", why=why)
         if broken not in self._ever_broken:
             self._ever_broken.add(broken)
             self._broken.append(broken)
 
     def take_broken(self) -> tuple[BrokenLine, ...]:
-        """Return what was broken since this was last asked."""
+        """Return what was broken since the last call."""
         taken, self._broken = tuple(self._broken), []
         return taken
 
-    def read(self, line: Line, kind: type[T]) -> T | None:
-        """Return the line as `kind`; None, and the line is counted as broken, if it is none."""
+    def read(self, line: FileLine, kind: type[T]) -> T | None:
+        """Return the line decoded as `kind`; if it cannot be, count it as broken and return None."""
         try:
             return read_json(line.data, kind)
         except BadInput as error:
             self.broken(line.number, str(error))
             return None
 
-    def told_by(self, call: str, session: str) -> str | None:
-        """Return the other session that told of a call first; None if the given one of this file does, from now on."""
+    def recorded_elsewhere(self, call: str, session: str) -> str | None:
+        """Return the other session that recorded a call first; None if `session` in this file is the first, which is remembered."""
         mine = (str(self.path), session)
-        teller = self._tellers.setdefault(call, mine)
-        return None if teller == mine else teller[1]
+        owner = self._call_owners.setdefault(call, mine)
+        return None if owner == mine else owner[1]
 
-    def teller(self, call: str, session: str) -> str:
-        """Return the session that told of a call first, which is the given one if no other did."""
-        return self.told_by(call, session) or session
+    def first_recorder(self, call: str, session: str) -> str:
+        """Return the session that recorded a call first: `session` itself if there was no other."""
+        return self.recorded_elsewhere(call, session) or session
 
     def _skip_line(self) -> int:
         skipped = 0
@@ -234,7 +233,7 @@ class RecordedFile:
             self._on_read(self._disk.tell())
 
 
-def _mended(data: bytes) -> bytes:
+def _cleaned_line(data: bytes) -> bytes:
     ended = data.rstrip(b"\r\n")
     return without_lone_surrogates(ended) if b"\\ud" in ended or b"\\uD" in ended else ended
 
@@ -249,17 +248,12 @@ def _is_text(data: bytes | bytearray) -> bool:
     return True
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-_DATABASE_HEAD = b"SQLite format 3\x00"
-_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
-"""What a damaged file raises: its names need not be Unicode, its numbers need not fit."""
-
-
 class Database:
-    """An open file; text in it that is no Unicode is mended."""
+    """An open SQLite database of another program; invalid Unicode is replaced."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -269,7 +263,7 @@ class Database:
         return frozenset(str(row["name"]) for row in self.rows(f'PRAGMA table_info("{table}")'))
 
     def rows(self, query: str, *values: object) -> Iterator[sqlite3.Row]:
-        """Yield what a query finds, and raise UnreadableFile where the file is damaged."""
+        """Yield the rows of a query; raise UnreadableFile if the database is damaged."""
         try:
             yield from self._connection.execute(query, values)
         except _DATABASE_UNREADABLE as error:
@@ -277,27 +271,27 @@ class Database:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Database]:
-    """Open a database, or raise UnreadableFile."""
-    with closing(_connected(path)) as connection:
+def open_database(path: Path) -> Iterator[Database]:
+    """Open a database for reading, or raise UnreadableFile."""
+    with closing(_connect_read_only(path)) as connection:
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda data: data.decode(errors="replace")
         yield Database(connection)
 
 
 def has_columns(head: bytes, path: Path, **columns: str) -> bool:
-    """Tell whether a file is a database whose tables have these columns, one each."""
+    """Return whether a file is a database that has these tables, each with the given column."""
     if not head.startswith(_DATABASE_HEAD):
         return False
     try:
-        with opened(path) as database:
+        with open_database(path) as database:
             return all(column in database.columns(table) for table, column in columns.items())
     except UnreadableFile:
         return False
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing, not even a lock, unless a program has the database open just now."""
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Return a connection that writes nothing, not even a lock file, unless another program has the database open."""
     log = path.with_name(f"{path.name}-wal")
     modes = ("mode=ro", "immutable=1") if log.exists() and log.stat().st_size else ("immutable=1", "mode=ro")
     said = ""
@@ -315,12 +309,8 @@ def _connected(path: Path) -> sqlite3.Connection:
     raise UnreadableFile(f"the database cannot be read: {said}")
 
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
-_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
-
-
 def fields_in(data: bytes) -> dict[str, bytes]:
-    """Return the fields of an object as far as they go; the value of the last one may be cut short."""
+    """Return the fields of a possibly truncated JSON object; the last value may be incomplete."""
     if data.lstrip()[:1] != b"{":
         return {}
     try:
@@ -330,7 +320,7 @@ def fields_in(data: bytes) -> dict[str, bytes]:
 
 
 def items_in(data: bytes) -> Iterator[bytes]:
-    """Yield the items of an array as far as they go; the last one may be cut short."""
+    """Yield the items of a possibly truncated JSON array; the last one may be incomplete."""
     if data.lstrip()[:1] != b"[":
         return
     try:
@@ -359,7 +349,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
     for found in _TOKEN.finditer(data):
         token = found.group()
         if token == b'"':
-            break  # a text without an end
+            break  # an unterminated string
         if token in b"{[":
             depth += 1
             start = found.end() if depth == 1 else start
@@ -378,78 +368,75 @@ def _piece(data: bytes) -> Iterator[bytes]:
         yield piece
 
 
-class Sharing(Struct, kw_only=True):
-    """The calls of one session so far, and which of them another one told before."""
+class SharedCalls(Struct, kw_only=True):
+    """Counts the calls of a session, and which of them another session recorded before."""
 
     session: str
     calls: int = 0
     new: int = 0
     messages: int = 0
-    """How many of its first messages the other has too."""
-    teller: str = ""
-    """The other."""
+    """The number of its first messages that the other session has too."""
+    owner: str = ""
+    """The other session."""
 
-    def tells(self, file: RecordedFile, call: str) -> bool:
-        """Count a call, and tell whether it is this session that tells of it."""
+    def records(self, file: RecordedFile, call: str) -> bool:
+        """Count a call and return whether this session is the first to record it."""
         self.calls += 1
-        teller = file.told_by(call, self.session)
-        if teller is None:
+        owner = file.recorded_elsewhere(call, self.session)
+        if owner is None:
             self.new += 1
         elif not self.new:
-            self.teller = teller
-        return teller is None
+            self.owner = owner
+        return owner is None
 
     def answered(self, messages: int) -> None:
-        """Take note that the last call and its results are told, with so many messages up to there."""
+        """Note that the last call is complete with its results; `messages` is the number of messages so far."""
         if not self.new:
             self.messages = messages
 
     @property
     def is_copy(self) -> bool:
-        """Whether another session has told all its calls."""
+        """Whether other sessions have recorded all its calls."""
         return self.calls > 0 and self.new == 0
 
     def related(self, recording: Recording, *, parent: str = "", relation: str = "") -> Recording:
-        """Return the recording as what it says it is; else as a fork, if it shares messages with another."""
+        """Return the recording with its parent and relation; without a relation, as a fork if it shares messages with another."""
         if not relation and self.messages:
-            parent, relation = self.teller, "fork"
+            parent, relation = self.owner, "fork"
         return replace(recording, parent=parent, relation=relation, shared=self.messages)
 
 
-_ENOUGH = 50
-
-
 class Format(Protocol):
-    """One way in which agents write their sessions down."""
+    """A format of recorded sessions."""
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Its name, for people."""
         ...
 
     def recognises(self, head: bytes, path: Path, /) -> bool:
-        """Tell by the first bytes whether a file is in this format; they may end in the midst of a line."""
+        """Return whether a file is in this format, by its first bytes, which may end in the middle of a line."""
         ...
 
     def read(self, file: RecordedFile, /) -> Iterator[Recording]:
-        """Yield the sessions in a file; what cannot be read goes to `file.broken`, a BadInput ends the file."""
+        """Yield the sessions in a file; report what cannot be read to `file.broken`. A BadInput ends the file."""
         ...
 
 
 def format_of(head: bytes, path: Path, formats: Iterable[Format]) -> Format | None:
-    """Return the first format that knows the file."""
+    """Return the first format that recognises the file."""
     return next((format for format in formats if format.recognises(head, path)), None)
 
 
 @lru_cache(maxsize=2)
 def first_objects(head: bytes) -> tuple[dict[str, Raw], ...]:
-    """Return the JSON objects among the first whole lines, each with its fields as bytes; other lines are passed over.
+    """Return the JSON objects among the first whole lines, each with its fields as bytes; other lines are skipped.
 
-    A single line counts as whole, in case the file has no more.
+    A single line counts as whole, because the file may have no other.
     """
     lines = head.split(b"\n")
     whole = lines[:-1] if len(lines) > 1 and lines[-1].strip() else lines
-    return tuple(found for line in whole[:_ENOUGH] if (found := _fields(line)) is not None)
+    return tuple(found for line in whole[:_MAX_HEAD_OBJECTS] if (found := _fields(line)) is not None)
 
 
 def _fields(line: bytes) -> dict[str, Raw] | None:

@@ -1,4 +1,4 @@
-"""From single recorded messages to whole recordings that can be played."""
+"""What importers share: decoding messages and usage, building recordings, and making them playable."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,21 +11,29 @@ from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.formats.usage import decode_anthropic_usage as anthropic_usage
-from lowwater.core.formats.usage import decode_openai_usage as chat_usage
+from lowwater.core.formats.usage import decode_anthropic_usage, decode_openai_usage
 from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
 from lowwater.core.strict_json import read_fields, read_json, write_json
 from lowwater.core.summary.activity import own_words
 from lowwater.errors import BadInput, MalformedMessage
-from lowwater.logs.files import RecordedFile, Sharing
+from lowwater.logs.files import RecordedFile, SharedCalls
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 _ANTHROPIC_FIGURES = {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
 _CHAT_FIGURES = {"prompt_tokens", "prompt_tokens_details", "input_tokens_details"}
+STUB = "[no result was recorded]"
+"""The result of a tool call without a recorded one; providers refuse calls without results."""
+MAX_PLAUSIBLE_TOKENS = 100_000_000
+"""Larger figures are errors in the recording and are dropped."""
+_HARNESS_KINDS = ("meta", "attachment", "synthetic")
+_TAG = "system-reminder"
+"""The tag that Claude Code puts around its own text in user messages."""
+Fields = dict[str, Any]
+"""The fields of an OpenAI chat message."""
 
 
-def decoded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str) -> Message | None:
-    """Return the message in `raw`; None, and the place is counted as broken, if it is none."""
+def decode_recorded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str) -> Message | None:
+    """Return the message in `raw`; if it is malformed, count the place as broken and return None."""
     try:
         return decode_messages([raw], format)[0]
     except MalformedMessage as error:
@@ -35,27 +43,28 @@ def decoded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str)
     return None
 
 
-def decoded_object(message: object, *, file: RecordedFile, where: int | str) -> Message | None:
-    """Return a chat message that an importer made of other fields; None, and counted as broken, if it is none."""
+def decode_chat_fields(message: object, *, file: RecordedFile, where: int | str) -> Message | None:
+    """Return the chat message with these fields; if it is malformed, count the place as broken and return None."""
     try:
         raw = write_json(message)
     except BadInput as error:
         file.broken(where, str(error))
         return None
-    return decoded(raw, "openai_chat", file=file, where=where)
+    return decode_recorded(raw, "openai_chat", file=file, where=where)
 
 
 def usage_in(raw: bytes, *, file: RecordedFile, where: int | str) -> Usage | None:
-    """Return the usage that a provider reported, whichever it was; None if it says nothing of the prompt.
+    """Return the usage reported by OpenAI or Anthropic; None if it has no prompt tokens.
 
-    Both say `input_tokens`, which counts cached tokens at OpenAI and does not at Anthropic: the names beside it tell.
+    Both use the name `input_tokens`, which includes cached tokens at OpenAI and excludes them at Anthropic; the other fields
+    show whose it is.
     """
     if raw.strip() in (b"", b"null", b"{}"):
         return None
     try:
         names = set(read_fields(raw))
         of_chat = bool(names & _CHAT_FIGURES) or not names & _ANTHROPIC_FIGURES
-        usage = chat_usage(raw) if of_chat else anthropic_usage(raw)
+        usage = decode_openai_usage(raw) if of_chat else decode_anthropic_usage(raw)
     except BadInput as error:
         file.broken(where, str(error))
         return None
@@ -63,16 +72,12 @@ def usage_in(raw: bytes, *, file: RecordedFile, where: int | str) -> Usage | Non
 
 
 def model_of_most(messages: Iterable[RecordedMessage]) -> str:
-    """Return the model that most calls name; empty if none does."""
+    """Return the model named by most calls; empty if there is none."""
     named = Counter(message.call.model for message in messages if message.call and message.call.model)
     return named.most_common(1)[0][0] if named else ""
 
 
-STUB = "[no result was recorded]"
-"""The result of a tool call that has none in the recording: without one it could not be sent again."""
-
-
-def gathered(
+def build_recording(
     file: RecordedFile,
     *,
     id: str,
@@ -84,8 +89,8 @@ def gathered(
     model: str = "",
     started_at: float | None = None,
 ) -> Recording:
-    """Return the recording; `model` and `started_at` count where calls name no model and the file says when it began."""
-    times = (said.at for said in messages if said.at is not None)
+    """Return the recording; `model` is used if no call names one, `started_at` instead of the first message's time."""
+    times = (each.at for each in messages if each.at is not None)
     return Recording(
         id=id,
         agent=agent,
@@ -100,7 +105,7 @@ def gathered(
 
 
 def text_of(value: Raw) -> str:
-    """Return JSON as a model reads it: a string as it is, anything else as it was written."""
+    """Return a JSON value as text: a string's content, anything else as its JSON."""
     raw = bytes(value)
     try:
         return read_json(raw, str)
@@ -108,23 +113,16 @@ def text_of(value: Raw) -> str:
         return raw.decode(errors="replace")
 
 
-MOST_TOKENS = 100_000_000
-"""A call with more is a mistake in the recording: its figures are not believed."""
-_OF_THE_HARNESS = ("meta", "attachment", "synthetic")
-_TAG = "system-reminder"
-"""What Claude Code puts around what it says in the user's role."""
-
-
 def playable(recording: Recording) -> Recording:
-    """Return the recording as it can be sent again.
+    """Return the recording in a form that can be sent again.
 
-    Empty messages are left out unless they were billed. A call whose id another one of the session has gets a new id, and
-    its result with it. What a harness says in the user's role is marked as such, for the message alone does not tell.
+    Empty messages are left out unless they were billed. Tool calls with an id that was used before get a new id, and so do
+    their results. Text that the harness wrote in the user's role is put into tags, because the message alone does not show it.
     """
     kept = [each.call is not None or not is_empty(each.message) for each in recording.messages]
-    ids = _Ids()
+    ids = _CallIds()
     messages = tuple(
-        replace(each, message=ids.told_apart(_marked(each)), call=_believed(each.call))
+        replace(each, message=ids.with_unique_ids(_with_harness_tags(each)), call=_plausible_call(each.call))
         for each, keep in zip(recording.messages, kept, strict=True)
         if keep
     )
@@ -133,22 +131,22 @@ def playable(recording: Recording) -> Recording:
         recording,
         messages=messages,
         shared=places[recording.shared],
-        compactions=tuple(_placed(each, places) for each in recording.compactions),
+        compactions=tuple(_moved_compaction(each, places) for each in recording.compactions),
     )
 
 
-def _placed(compaction: NativeCompaction, places: list[int]) -> NativeCompaction:
-    """Return a compaction at the place that its message has among those that are left."""
+def _moved_compaction(compaction: NativeCompaction, places: list[int]) -> NativeCompaction:
+    """Return a compaction with its index adjusted to the messages that are left."""
     before, removed = (
-        figure if figure is not None and 0 <= figure <= MOST_TOKENS else None
+        figure if figure is not None and 0 <= figure <= MAX_PLAUSIBLE_TOKENS else None
         for figure in (compaction.before, compaction.removed)
     )
     index = places[min(max(compaction.index, 0), len(places) - 1)]
     return replace(compaction, index=index, before=before, removed=removed)
 
 
-def _believed(call: RecordedCall | None) -> RecordedCall | None:
-    """Return a call without figures that no call can have."""
+def _plausible_call(call: RecordedCall | None) -> RecordedCall | None:
+    """Return a call without implausible figures."""
     if call is None or all(_is_plausible(usage) for usage in (call.usage or Usage(), *call.others)):
         return call
     usage = call.usage if call.usage is not None and _is_plausible(call.usage) else None
@@ -156,52 +154,52 @@ def _believed(call: RecordedCall | None) -> RecordedCall | None:
 
 
 def _is_plausible(usage: Usage) -> bool:
-    return usage.prompt <= MOST_TOKENS and usage.output <= MOST_TOKENS
+    return usage.prompt <= MAX_PLAUSIBLE_TOKENS and usage.output <= MAX_PLAUSIBLE_TOKENS
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether a message says nothing at all: hooks without output leave such ones, and no provider takes them."""
+    """Return whether a message has no content; hooks without output leave such messages, and providers refuse them."""
     return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
-def _marked(recorded: RecordedMessage) -> Message:
-    """Return a message with the harness's words between tags; one that is recognised without them stays as it came."""
+def _with_harness_tags(recorded: RecordedMessage) -> Message:
+    """Return a message with the harness's text in tags; one that is recognised without them stays unchanged."""
     message = recorded.message
-    if recorded.kind not in _OF_THE_HARNESS or message.role != "user" or not own_words(message):
+    if recorded.kind not in _HARNESS_KINDS or message.role != "user" or not own_words(message):
         return message
-    return _rewritten(message.with_parts([_marked_part(part) for part in message.parts]))
+    return _with_new_wire(message.with_parts([_tagged_part(part) for part in message.parts]))
 
 
 def between_tags(text: str) -> str:
-    """Return what a harness says as one that marks it would send it."""
+    """Return text in the tags that Claude Code uses for its own text."""
     inside = text.replace(f"</{_TAG}", f"< /{_TAG}")
     return f"<{_TAG}>\n{inside}\n</{_TAG}>"
 
 
-def _marked_part(part: AnyPart) -> AnyPart:
+def _tagged_part(part: AnyPart) -> AnyPart:
     if not isinstance(part, Text) or not part.text.strip():
         return part
     return replace(part, text=between_tags(part.text))
 
 
-class _Ids:
-    """The ids of a session's calls so far, told apart where several have the same."""
+class _CallIds:
+    """Gives the tool calls of a session unique ids."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._number: Counter[str] = Counter()
         self._waiting: dict[str, deque[str]] = {}
-        """The calls of the newest message that wait for their results, by the ids they were recorded with."""
+        """By recorded id, the new ids of calls whose results have not come yet."""
         self._latest: dict[str, str] = {}
 
-    def told_apart(self, message: Message) -> Message:
-        """Return a message whose calls have ids that no call before has, and whose results name those."""
+    def with_unique_ids(self, message: Message) -> Message:
+        """Return a message with unique call ids, and with results that refer to them."""
         for call in message.calls:
             self._waiting[call.id] = deque()
         parts = tuple(self._part(part) for part in message.parts)
         if all(new is old for new, old in zip(parts, message.parts, strict=True)):
             return message
-        return _rewritten(Message(role=message.role, parts=parts, name=message.name), like=message)
+        return _with_new_wire(Message(role=message.role, parts=parts, name=message.name), like=message)
 
     def _part(self, part: AnyPart) -> AnyPart:
         match part:
@@ -226,8 +224,8 @@ class _Ids:
         return new
 
 
-def _rewritten(message: Message, *, like: Message | None = None) -> Message:
-    """Return a message that was changed with the bytes that say so, in the format it came in, or `like` another."""
+def _with_new_wire(message: Message, *, like: Message | None = None) -> Message:
+    """Return a changed message with new wire bytes, in the format it came in, or in that of `like`."""
     wire = (like or message).wire
     if wire is None:
         return message
@@ -235,12 +233,8 @@ def _rewritten(message: Message, *, like: Message | None = None) -> Message:
     return found[0] if len(found) == 1 else message
 
 
-Fields = dict[str, Any]
-"""Those of an OpenAI chat message, about to be written as JSON."""
-
-
-class Said(Struct, kw_only=True):
-    """A message that is no answer."""
+class InputMessage(Struct, kw_only=True):
+    """A message that is not an answer."""
 
     fields: Fields
     where: int | str
@@ -249,12 +243,12 @@ class Said(Struct, kw_only=True):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether the user said it."""
+        """Whether the user wrote it."""
         return self.fields["role"] == "user" and not self.kind
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     content: object
     where: int | str
@@ -262,13 +256,13 @@ class Result(Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
     def fields(self, call: str) -> Fields:
-        """Return the chat message it makes."""
+        """Return its fields as a chat message."""
         fields: Fields = {"role": "tool", "tool_call_id": call, "content": self.content}
         return fields | {"is_error": True} if self.is_error else fields
 
 
 class Answer(Struct, kw_only=True):
-    """A model's answer, whose parts may come one by one; `key` is the same in every copy of it."""
+    """A model's answer, whose parts may be recorded one by one; `key` is the same in every copy of it."""
 
     where: int | str
     at: float | None = None
@@ -278,21 +272,21 @@ class Answer(Struct, kw_only=True):
     thoughts: list[str] = field(default_factory=list)
     calls: list[Fields] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
-    """By the ids of the calls."""
+    """By call id."""
     usage: Usage | None = None
     others: list[Usage] = field(default_factory=list)
     made_by: str = ""
-    """The session it was copied from; empty for the session's own."""
+    """The session that it was copied from; empty if it is the session's own."""
 
     @property
     def is_void(self) -> bool:
-        """Whether nothing came of it, and nothing was billed that is known."""
+        """Whether it has no content and no usage."""
         return not (self.texts or self.thoughts or self.calls or self.usage or self.others)
 
     def identity(self) -> str:
-        """Return what tells it from all other answers as far as that is recorded; empty if nothing does.
+        """Return a digest that identifies the answer; empty if too little is recorded.
 
-        Not all providers give calls and answers ids of their own, so that the contents count too.
+        Not all providers give answers unique ids, so the digest includes the content.
         """
         if not (self.key or (self.texts and self.usage)):
             return ""
@@ -300,7 +294,7 @@ class Answer(Struct, kw_only=True):
         return blake2b(content, digest_size=16).hexdigest()
 
     def fields(self) -> Fields:
-        """Return the chat message it makes."""
+        """Return its fields as a chat message."""
         fields: Fields = {"role": "assistant", "content": "\n\n".join(self.texts)}
         if self.thoughts:
             fields["reasoning_content"] = "\n\n".join(self.thoughts)
@@ -309,28 +303,28 @@ class Answer(Struct, kw_only=True):
         return fields
 
 
-class Compacted(Struct, frozen=True, kw_only=True):
-    """A compaction by the agent itself."""
+class AgentCompaction(Struct, frozen=True, kw_only=True):
+    """A compaction by the recording agent."""
 
     at: float | None = None
     trigger: str = ""
     before: int | None = None
 
 
-Item = Said | Answer | Compacted
+SessionItem = InputMessage | Answer | AgentCompaction
 
 
 class ChatSession:
-    """What was said so far, and the branches that were left."""
+    """Collects the items of a session and its abandoned branches, and yields them as recordings."""
 
     def __init__(self, file: RecordedFile) -> None:
-        self.items: list[Item] = []
+        self.items: list[SessionItem] = []
         self._file = file
-        self._left: list[list[Item]] = []
+        self._left: list[list[SessionItem]] = []
         self._early: dict[str, Result] = {}
 
     def result(self, call: str, result: Result) -> None:
-        """Give a result to the last answer that made the call; it will stand behind it, whenever it comes."""
+        """Attach a result to the last answer that made the call, in whatever order they are recorded."""
         for item in reversed(self.items):
             if isinstance(item, Answer) and any(asked["id"] == call for asked in item.calls):
                 item.results.setdefault(call, result)
@@ -338,7 +332,7 @@ class ChatSession:
         self._early.setdefault(call, result)
 
     def rewind(self, to: int) -> None:
-        """Go back to so many items; what is left behind is a fork if a model was called on it."""
+        """Go back to the first `to` items; the rest becomes a fork if it has a model call."""
         if any(isinstance(item, Answer) for item in self.items[to:]):
             self._left.append(self.items)
         self.items = self.items[:to]
@@ -354,21 +348,21 @@ class ChatSession:
         system: bytes = b"",
         started_at: float | None = None,
     ) -> Iterator[Recording]:
-        """Yield the session, then its forks; not those whose calls other sessions have told."""
+        """Yield the session, then its forks, except those whose calls other sessions have recorded."""
         self._place_early()
         for number, items in enumerate([self.items, *self._left]):
-            sharing = Sharing(session=f"{id}/fork-{number}" if number else id)
-            told = _Told(self._file, sharing)
+            sharing = SharedCalls(session=f"{id}/fork-{number}" if number else id)
+            branch = _BranchBuilder(self._file, sharing)
             for item in items:
-                told.add(item)
-            if not told.messages or sharing.is_copy:
+                branch.add(item)
+            if not branch.messages or sharing.is_copy:
                 continue
-            recording = gathered(
+            recording = build_recording(
                 self._file,
                 id=sharing.session,
                 agent=agent,
-                messages=told.messages,
-                compactions=told.compactions,
+                messages=branch.messages,
+                compactions=branch.compactions,
                 model=model,
                 system=system,
                 started_at=started_at,
@@ -379,7 +373,7 @@ class ChatSession:
                 yield sharing.related(recording, parent=parent, relation=relation)
 
     def _place_early(self) -> None:
-        """Give results that were written down before their calls to these; those without any are broken."""
+        """Attach results that were recorded before their calls; results without a call are counted as broken."""
         early, self._early = self._early, {}
         for call, result in early.items():
             self.result(call, result)
@@ -387,21 +381,21 @@ class ChatSession:
             self._file.broken(result.where, "the result of a tool call that was not recorded")
 
 
-class _Told:
-    """One branch as recorded messages."""
+class _BranchBuilder:
+    """Turns the items of one branch into recorded messages."""
 
-    def __init__(self, file: RecordedFile, sharing: Sharing) -> None:
+    def __init__(self, file: RecordedFile, sharing: SharedCalls) -> None:
         self.messages: list[RecordedMessage] = []
         self.compactions: list[NativeCompaction] = []
         self._file, self._sharing = file, sharing
 
-    def add(self, item: Item) -> None:
+    def add(self, item: SessionItem) -> None:
         match item:
-            case Said():
+            case InputMessage():
                 self._say(item.fields, where=item.where, at=item.at, kind=item.kind)
             case Answer():
                 self._answer(item)
-            case Compacted():
+            case AgentCompaction():
                 self.compactions.append(
                     NativeCompaction(
                         index=len(self.messages), at=item.at, trigger=item.trigger, before=item.before
@@ -413,7 +407,7 @@ class _Told:
             return
         call = None
         identity = answer.identity()
-        if self._sharing.tells(self._file, identity or f"{self._file.path} {answer.where}"):
+        if self._sharing.records(self._file, identity or f"{self._file.path} {answer.where}"):
             call = RecordedCall(
                 model=answer.model,
                 usage=answer.usage,
@@ -442,7 +436,7 @@ class _Told:
         call: RecordedCall | None = None,
         kind: str = "",
     ) -> bool:
-        message = decoded_object(fields, file=self._file, where=where)
+        message = decode_chat_fields(fields, file=self._file, where=where)
         if message is None:
             return False
         self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))

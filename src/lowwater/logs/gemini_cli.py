@@ -11,7 +11,16 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, seconds
-from lowwater.logs.gathering import Answer, ChatSession, Compacted, Fields, Item, Result, Said, text_of
+from lowwater.logs.gathering import (
+    AgentCompaction,
+    Answer,
+    ChatSession,
+    Fields,
+    InputMessage,
+    Result,
+    SessionItem,
+    text_of,
+)
 from lowwater.logs.recording import Recording
 
 
@@ -223,7 +232,7 @@ class _Chat:
         places = [self._known.get(message.id) for message in messages]
         compacts = bool(self._known) and bool(places) and places[0] is None
         if compacts:
-            self._session.items.append(Compacted(at=seconds(messages[0].timestamp)))
+            self._session.items.append(AgentCompaction(at=seconds(messages[0].timestamp)))
         elif self._known and None not in places:
             self._back_to(1 + max((place for place in places if place is not None), default=-1))
         for number, (message, place) in enumerate(zip(messages, places, strict=True), start=1):
@@ -240,13 +249,15 @@ class _Chat:
 
     def _message(self, message: Message, where: int | str, *, is_summary: bool = False) -> None:
         at = seconds(message.timestamp)
-        item: Item
+        item: SessionItem
         match message.type:
             case "gemini":
                 item = answer_of(message, where, at)
             case "user":
                 fields = {"role": "user", "content": text_in(message.content)}
-                item = Said(fields=fields, where=where, at=at, kind="compact_summary" if is_summary else "")
+                item = InputMessage(
+                    fields=fields, where=where, at=at, kind="compact_summary" if is_summary else ""
+                )
             case _:
                 return
         place = len(self._session.items)

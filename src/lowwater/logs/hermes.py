@@ -14,8 +14,8 @@ from lowwater.core.api_calls import Usage, together
 from lowwater.core.messages import Message
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import Database, RecordedFile, has_columns, opened, seconds
-from lowwater.logs.gathering import decoded_object, gathered
+from lowwater.logs.files import Database, RecordedFile, has_columns, open_database, seconds
+from lowwater.logs.gathering import build_recording, decode_chat_fields
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 _SESSION = (
@@ -29,6 +29,9 @@ _MESSAGE = (
 _STRUCTURED = "\x00json:"
 """What content begins with that is more than one text."""
 _NO_MESSAGES = ("session_meta",)
+_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
+_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+_SPLIT, _BRANCHED = "compression", "branched"
 
 
 class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from": "_delegate_from"}):
@@ -134,7 +137,7 @@ def _message(row: sqlite3.Row, file: RecordedFile) -> Message | None:
         shaped["name"] = fields.get("tool_name")
     if thought := _text(fields.get("reasoning_content")) or _text(fields.get("reasoning")):
         shaped["reasoning_content"] = thought
-    return decoded_object(shaped, file=file, where=where)
+    return decode_chat_fields(shaped, file=file, where=where)
 
 
 def _content(fields: dict[str, object]) -> object:
@@ -160,10 +163,6 @@ def _text(told: object) -> str:
 
 def _count(told: object) -> int:
     return told if isinstance(told, int) and told >= 0 else 0
-
-
-_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
-_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
 
 
 class Left(Struct, frozen=True, kw_only=True):
@@ -268,9 +267,6 @@ def _keys(message: Message) -> list[object]:
     return [message.digest, *calls, *results]
 
 
-_SPLIT, _BRANCHED = "compression", "branched"
-
-
 class Hermes:
     """All sessions of a database, one lineage in memory at a time."""
 
@@ -282,7 +278,7 @@ class Hermes:
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
         """Yield each session with those that continue it."""
-        with opened(file.path) as database:
+        with open_database(file.path) as database:
             sessions = {session.id: session for session in sessions_in(database)}
             lineages = list(_lineages(sessions))
             homes = {session.id: lineage[0].id for lineage in lineages for session in lineage}
@@ -312,7 +308,7 @@ def _recording(
     if usage is not None and one_call and sum(session.calls for session in lineage) == 1:
         messages, usage = [_billed(message, usage) for message in messages], None
     yield replace(
-        gathered(
+        build_recording(
             file,
             id=root.id,
             agent=Hermes.name,

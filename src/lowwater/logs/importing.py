@@ -13,7 +13,7 @@ from lowwater.logs.canonical import Canonical
 from lowwater.logs.claude_code import ClaudeCode
 from lowwater.logs.codex import Codex
 from lowwater.logs.copilot_cli import CopilotCli
-from lowwater.logs.files import Format, RecordedFile, Tellers, format_of
+from lowwater.logs.files import CallOwners, Format, RecordedFile, format_of
 from lowwater.logs.gathering import playable
 from lowwater.logs.gemini_cli import GeminiCli
 from lowwater.logs.hermes import Hermes
@@ -38,8 +38,6 @@ FORMATS: tuple[Format, ...] = (
     RequestLogs(),
     MessageLists(),
 )
-
-
 _STEP = 4 << 20
 
 
@@ -108,7 +106,7 @@ class _Run:
         self._on_progress = on_progress
         self._on_skipped = on_skipped
         self._formats = formats
-        self._tellers: Tellers = {}
+        self._call_owners: CallOwners = {}
         self._told = 0
 
     def recordings(self) -> Iterator[Recording]:
@@ -126,7 +124,9 @@ class _Run:
             return
         try:
             with RecordedFile(
-                path, tellers=self._tellers, on_read=lambda at: self._tell(before + at, path, at_least=_STEP)
+                path,
+                call_owners=self._call_owners,
+                on_read=lambda at: self._tell(before + at, path, at_least=_STEP),
             ) as file:
                 yield from self._sessions(file)
         except LowwaterError as error:

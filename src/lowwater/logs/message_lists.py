@@ -17,7 +17,7 @@ from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_json, write_object
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import decoded, gathered, usage_in
+from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 
 LISTS = ("messages", "traj", "conversation", "history")
@@ -142,7 +142,7 @@ def _recording(
             messages.append(message)
     if not messages:
         return
-    yield gathered(
+    yield build_recording(
         file,
         id=_text(header.id) or _text(header.session_id) or place,
         agent=MessageLists.name,
@@ -161,7 +161,7 @@ def _message(
     except BadInput as error:
         file.broken(one.where, str(error))
         return None
-    message = decoded(_alone(one.raw), format, file=file, where=one.where)
+    message = decode_recorded(_alone(one.raw), format, file=file, where=one.where)
     if message is None:
         return None
     usage = usage_in(bytes(around.usage), file=file, where=one.where)

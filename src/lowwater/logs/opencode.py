@@ -17,14 +17,22 @@ from lowwater.logs.files import (
     fields_in,
     has_columns,
     items_in,
-    opened,
+    open_database,
     seconds,
     without_lone_surrogates,
 )
-from lowwater.logs.gathering import between_tags, decoded_object, gathered
+from lowwater.logs.gathering import between_tags, build_recording, decode_chat_fields
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 Figure = int | float | None
+_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
+_INTERRUPTED = "[Tool execution was interrupted]"
+_AT_ONCE = 5.0
+"""Seconds between outputs that one prune clears."""
+_NOT_SENT = ("text/plain", "application/x-directory")
+"""Files of these types stand as text beside their part."""
+_AGENT = "opencode"
+T = TypeVar("T")
 
 
 class Span(Struct):
@@ -149,14 +157,6 @@ def _count(figure: Figure) -> int:
     return int(figure) if figure is not None and 0 <= figure < 1 << 53 else 0
 
 
-_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
-_INTERRUPTED = "[Tool execution was interrupted]"
-_AT_ONCE = 5.0
-"""Seconds between outputs that one prune clears."""
-_NOT_SENT = ("text/plain", "application/x-directory")
-"""Files of these types stand as text beside their part."""
-
-
 class Conversation:
     """A session's messages as they are put together."""
 
@@ -226,7 +226,7 @@ class Conversation:
     def _add(
         self, shaped: object, where: str, *, at: float | None, kind: str, call: RecordedCall | None = None
     ) -> bool:
-        message = decoded_object(shaped, file=self._file, where=where)
+        message = decode_chat_fields(shaped, file=self._file, where=where)
         if message is not None:
             self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))
         return message is not None
@@ -359,11 +359,6 @@ def _answered(step: Sequence[Part]) -> float | None:
     return max((time for time in told if time is not None), default=None)
 
 
-_AGENT = "opencode"
-
-T = TypeVar("T")
-
-
 class _Raw(Struct, frozen=True):
     """One JSON object and where it was found."""
 
@@ -407,7 +402,7 @@ class OpenCodeDatabase:
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
         """Yield each session, oldest first."""
-        with opened(file.path) as database:
+        with open_database(file.path) as database:
             sessions = list(database.rows("SELECT id, parent_id, time_created FROM session ORDER BY id"))
             for row in sessions:
                 info = SessionInfo(id=str(row["id"]), parent=_text(row["parent_id"]))
@@ -419,12 +414,12 @@ def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFil
     """Yield the session if it has messages and was not told before: a database takes over what files held."""
     conversation = Conversation(file, told)
     place = str(file.path)
-    if not conversation.messages or file.teller(f"{_AGENT}:{info.id}", place) != place:
+    if not conversation.messages or file.first_recorder(f"{_AGENT}:{info.id}", place) != place:
         return
     prompts = (one.info.system for one in told if isinstance(one.info.system, str) and one.info.system)
     prompt = next(prompts, "")
     yield replace(
-        gathered(
+        build_recording(
             file,
             id=info.id,
             agent=_AGENT,

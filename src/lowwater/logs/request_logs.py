@@ -18,7 +18,7 @@ from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import decoded, gathered, usage_in
+from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 
 _SENT = ("request", "request_body", "req", "proxy_server_request", "body", "params", "kwargs")
@@ -30,6 +30,12 @@ _ANSWERED = ("endTime", "end_time", "response_time", "completed_at", "finished_a
 _AT = ("timestamp", "ts", "time", "created_at", "datetime", "date")
 _COUNTED = ("prompt_tokens", "completion_tokens")
 _DEEPEST = 4
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".txt")
+AGENT = "request-log"
+AT_HAND = 256 << 20
+"""Bytes of messages that may be kept at a time."""
+_LOOKED_AT = 3
+RESPONSES: Format = "openai_responses"
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -156,9 +162,6 @@ def _text(raw: bytes) -> str:
         return ""
 
 
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".txt")
-
-
 class _Line(Struct, frozen=True):
     path: Path
     at: int
@@ -202,11 +205,6 @@ def _requests_in(file: RecordedFile) -> Iterator[tuple[str, _Line]]:
         exchange = exchange_in(line.data)
         if exchange is not None and exchange.custom_id and exchange.request:
             yield exchange.custom_id, _Line(file.path, line.at)
-
-
-AGENT = "request-log"
-AT_HAND = 256 << 20
-"""Bytes of messages that may be kept at a time."""
 
 
 class LoggedRequest(Struct, frozen=True, kw_only=True):
@@ -268,7 +266,7 @@ class Sessions:
                 if self._remembered > self._at_hand:
                     self._decoded.clear()
                     self._remembered = len(raw)
-                self._decoded[key] = decoded(raw, format, file=self._file, where=where)
+                self._decoded[key] = decode_recorded(raw, format, file=self._file, where=where)
             message = self._decoded[key]
             if message is not None:
                 yield message
@@ -353,7 +351,7 @@ class Sessions:
     def _closed(self, id: str) -> Recording:
         session = self._open.pop(id)
         self._size -= session.size
-        recording = gathered(
+        recording = build_recording(
             self._file,
             id=session.id,
             agent=AGENT,
@@ -363,10 +361,6 @@ class Sessions:
         )
         relation = "fork" if session.parent else ""
         return replace(recording, parent=session.parent, relation=relation, shared=session.shared)
-
-
-_LOOKED_AT = 3
-RESPONSES: Format = "openai_responses"
 
 
 class _Item(Struct, frozen=True):

@@ -15,12 +15,11 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import decoded_object, model_of_most, usage_in
+from lowwater.logs.gathering import decode_chat_fields, model_of_most, usage_in
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")
-
 T = TypeVar("T")
 
 
@@ -159,7 +158,7 @@ def _recorded(told: _Message, file: RecordedFile, where: str, model: str) -> Rec
     if told.role == "tool":
         answered = told.tool_call_ids[:1] if isinstance(told.tool_call_ids, list) else []
         shaped["tool_call_id"] = answered[0] if answered else told.tool_call_id
-    message = decoded_object(shaped, file=file, where=where)
+    message = decode_chat_fields(shaped, file=file, where=where)
     if message is None:
         return None
     extra = _read(bytes(told.extra), _Extra())

@@ -1,4 +1,4 @@
-"""What a session depends on in the outside world."""
+"""What a session depends on outside of the core: summarizers, sinks, hooks, store, clock, models."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _DOUBTED: set[str] = set()
 
 
 class Dependencies(Struct, frozen=True, kw_only=True):
-    """Who writes summaries, who is told, where sessions are kept, what time it is, and which models there are."""
+    """The services that all sessions of one `Lowwater` share."""
 
     summarizers: tuple[Summarizer | AsyncSummarizer, ...]
     sinks: tuple[Sink, ...]
@@ -33,7 +33,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     windows: Windows
 
     def doubt(self, model: str, *, base_url: str) -> None:
-        """Log a doubt about a model's name, once for each name in a process."""
+        """Log a warning about a model's name that is probably a mistake, once for each name in a process."""
         sentence = (
             "" if self.quiet or model in _DOUBTED else doubts_about(model, self.registry, base_url=base_url)
         )

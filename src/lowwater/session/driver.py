@@ -1,4 +1,7 @@
-"""Drives a turn: a sync and an async driver fulfil what it asks for, under a deadline."""
+"""Drives a turn: a blocking and an async driver carry out the effects it yields, under one deadline.
+
+A summarizer may hang, raise anything or return anything: what comes of it is always an `Outcome`, never a failed turn.
+"""
 
 import asyncio
 import threading
@@ -24,117 +27,17 @@ from lowwater.core.turns.turn import Prepared
 from lowwater.errors import SummaryFailed
 from lowwater.protocols import AsyncSummarizer, Clock, Summarizer
 
-
-def ask(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> Outcome:
-    """Return what the summarizer made of the request; one that is not done after `seconds` is left behind."""
-    if seconds <= 0:
-        return _too_late()
-    answers: SimpleQueue[object] = SimpleQueue()
-    bounded = replace(request, within=seconds)
-    _on_thread(lambda: _called(summarizer, bounded), answers.put)
-    try:
-        return _checked(answers.get(timeout=seconds))
-    except Empty:
-        return _too_late()
-
-
-async def aask(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest, seconds: float) -> Outcome:
-    """Do what `ask` does without blocking the event loop; a summarizer that only knows how to block gets a thread."""
-    if seconds <= 0:
-        return _too_late()
-    # A summarizer may swallow its cancellation: it is told to stop, and nobody waits until it does.
-    task = asyncio.ensure_future(_answered(summarizer, replace(request, within=seconds)))
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            return _too_late()
-        return Failure(kind="failed", said="cancelled") if task.cancelled() else _checked(task.result())
-    finally:
-        task.cancel()
-
-
-def is_async(summarizer: Summarizer | AsyncSummarizer) -> bool:
-    """Return whether the summarizer has to be awaited."""
-    return iscoroutinefunction(summarizer.summarize)
-
-
-async def _answered(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
-    try:
-        answer: object = (
-            summarizer.summarize(request) if is_async(summarizer) else _threaded(summarizer, request)
-        )
-        while isawaitable(answer):
-            answer = await answer
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises is a failed summary, never a failed turn
-        return _failure(error)
-    return answer
-
-
-def _threaded(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> "asyncio.Future[object]":
-    """Return a future of the answer; unlike the loop's own threads this one keeps nobody from leaving."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
-
-    def deliver(answer: object) -> None:
-        if not future.done():
-            future.set_result(answer)
-
-    def hand_over(answer: object) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(deliver, answer)
-
-    _on_thread(lambda: _called(summarizer, request), hand_over)
-    return future
-
-
-def _on_thread(work: Callable[[], object], deliver: Callable[[object], object]) -> None:
-    threading.Thread(target=lambda: deliver(work()), name="lowwater-summarizer", daemon=True).start()
-
-
-def _called(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
-    try:
-        return summarizer.summarize(request)
-    except BaseException as error:  # noqa: BLE001  # on its thread even an exit only means that there is no summary
-        return _failure(error)
-
-
-def _checked(answer: object) -> Outcome:
-    """Return the answer if it is one: a summarizer may return anything."""
-    match answer:
-        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None):
-            # A signed block is judged by what it says, and that has to be what it says.
-            text = answer.text if answer.block else whole_characters(answer.text)
-            return replace(answer, text=text, by=as_label(answer.by), model=as_label(answer.model))
-        case Failure():
-            return replace(answer, said=as_label(answer.said))
-        case Coroutine():
-            answer.close()
-            return Failure(kind="failed", said="the summarizer has to be awaited")
-        case _:
-            return Failure(kind="failed", said=f"the summarizer returned a {type(answer).__name__}")
-
-
-def _failure(error: BaseException) -> Failure:
-    """Return the failure an error means; only errors made for it may speak, others may quote a message."""
-    if isinstance(error, SummaryFailed):
-        spent = error.spent if isinstance(error.spent, Usage) else None
-        return Failure(kind=error.kind, said=str(error), usage=spent)
-    unreachable = isinstance(error, ConnectionError | TimeoutError)
-    return Failure(kind="network" if unreachable else "failed", said=type(error).__name__)
-
-
-def _too_late() -> Failure:
-    return Failure(kind="timeout", said="no summary in time")
-
-
 T = TypeVar("T")
+
+P = TypeVar("P", Prepared, Acted)
 
 
 class Driver:
-    """What one turn is driven with: `deadline` is how many seconds it may wait for summarizers and hooks, all together.
+    """Drives one turn; `deadline` is how many seconds it may wait for summarizers and hooks, all together.
 
-    `riding` gives the request that a summary can be asked for by extending, or one that ends behind the first so many items
-    of the view; `announce` is told before each compaction, and how many seconds are left for that.
+    `cached_prefix(ledger, upto)` returns the request that a summary can be asked for by extending it: the one sent last for
+    `upto=0`, else one that ends after the first `upto` items of the view. `announce(ledger, seconds)` is called before each
+    compaction, with the seconds that are left for it.
     """
 
     def __init__(
@@ -142,10 +45,10 @@ class Driver:
         *,
         deadline: float,
         clock: Clock,
-        riding: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
+        cached_prefix: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
         announce: Callable[[Ledger, float], None] = lambda _, __: None,
     ) -> None:
-        self._riding = riding
+        self._cached_prefix = cached_prefix
         self._announce = announce
         self._left = deadline
         self._clock = clock
@@ -173,11 +76,11 @@ class Driver:
     def _fulfil(self, effect: Effect, summarizers: Sequence[Summarizer]) -> object:
         match effect:
             case Summarize():
-                with self._waiting():
+                with self._on_the_clock():
                     outcome = ask(summarizers[effect.rung], self._request(effect), effect.share * self._left)
-                return self._stamped(outcome)
+                return self._with_time(outcome)
             case Announce():
-                with self._waiting():
+                with self._on_the_clock():
                     return self._announce(effect.ledger, max(0.0, self._left))
             case Perform():
                 return effect.call()
@@ -185,40 +88,143 @@ class Driver:
     async def _afulfil(self, effect: Effect, summarizers: Sequence[Summarizer | AsyncSummarizer]) -> object:
         match effect:
             case Summarize():
-                with self._waiting():
+                with self._on_the_clock():
                     outcome = await aask(
                         summarizers[effect.rung], self._request(effect), effect.share * self._left
                     )
-                return self._stamped(outcome)
+                return self._with_time(outcome)
             case Announce():
-                with self._waiting():
+                with self._on_the_clock():
                     return await asyncio.to_thread(self._announce, effect.ledger, max(0.0, self._left))
             case Perform():
                 return await asyncio.to_thread(effect.call)
 
     def _request(self, effect: Summarize) -> SummaryRequest:
+        """Return the request as its summarizer gets it: without secrets, and with the cached prefix if it extends that."""
         request = shown_to_others(effect.request)
         if not effect.rides and not effect.upto:
             return request
-        return replace(request, riding=self._riding(effect.ledger, effect.upto))
+        return replace(request, riding=self._cached_prefix(effect.ledger, effect.upto))
 
     @contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _on_the_clock(self) -> Iterator[None]:
+        """Take the time that the block needs from what is left of the deadline."""
         start = time.monotonic()
         try:
             yield
         finally:
             self._left -= time.monotonic() - start
 
-    def _stamped(self, outcome: Outcome) -> Outcome:
+    def _with_time(self, outcome: Outcome) -> Outcome:
         return replace(outcome, at=self._clock.now()) if isinstance(outcome, Failure) else outcome
 
 
-P = TypeVar("P", Prepared, Acted)
+def ask(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> Outcome:
+    """Return what the summarizer answers within `seconds`; after that it is abandoned on its thread and counts as failed."""
+    if seconds <= 0:
+        return _timed_out()
+    answers: SimpleQueue[object] = SimpleQueue()
+    bounded = replace(request, within=seconds)
+    _start_thread(lambda: _call(summarizer, bounded), answers.put)
+    try:
+        return _validated(answers.get(timeout=seconds))
+    except Empty:
+        return _timed_out()
 
 
-def timed(result: P, seconds: float) -> P:
-    """Return what a turn came to with `seconds` in every compaction it tells of."""
+async def aask(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest, seconds: float) -> Outcome:
+    """Do what `ask` does without blocking the event loop; a blocking summarizer runs on a thread."""
+    if seconds <= 0:
+        return _timed_out()
+    # A summarizer may swallow its cancellation, so the task is cancelled and not awaited.
+    task = asyncio.ensure_future(_acall(summarizer, replace(request, within=seconds)))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            return _timed_out()
+        return Failure(kind="failed", said="cancelled") if task.cancelled() else _validated(task.result())
+    finally:
+        task.cancel()
+
+
+def is_async(summarizer: Summarizer | AsyncSummarizer) -> bool:
+    """Return whether the summarizer has to be awaited."""
+    return iscoroutinefunction(summarizer.summarize)
+
+
+async def _acall(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
+    try:
+        answer: object = (
+            summarizer.summarize(request) if is_async(summarizer) else _call_on_thread(summarizer, request)
+        )
+        while isawaitable(answer):
+            answer = await answer
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises is a failed summary, never a failed turn
+        return _failure(error)
+    return answer
+
+
+def _call_on_thread(
+    summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest
+) -> "asyncio.Future[object]":
+    """Return a future of the answer; unlike the loop's own executor threads, this one does not delay the end of the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+
+    def deliver(answer: object) -> None:
+        if not future.done():
+            future.set_result(answer)
+
+    def hand_over(answer: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(deliver, answer)
+
+    _start_thread(lambda: _call(summarizer, request), hand_over)
+    return future
+
+
+def _start_thread(work: Callable[[], object], deliver: Callable[[object], object]) -> None:
+    threading.Thread(target=lambda: deliver(work()), name="lowwater-summarizer", daemon=True).start()
+
+
+def _call(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
+    try:
+        return summarizer.summarize(request)
+    except BaseException as error:  # noqa: BLE001  # on this thread even SystemExit only means that there is no summary
+        return _failure(error)
+
+
+def _validated(answer: object) -> Outcome:
+    """Return the answer with its texts cleaned, or a failure if it is not a summary."""
+    match answer:
+        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None):
+            # The text of a signed block has to stay as the provider signed it.
+            text = answer.text if answer.block else whole_characters(answer.text)
+            return replace(answer, text=text, by=as_label(answer.by), model=as_label(answer.model))
+        case Failure():
+            return replace(answer, said=as_label(answer.said))
+        case Coroutine():
+            answer.close()
+            return Failure(kind="failed", said="the summarizer has to be awaited")
+        case _:
+            return Failure(kind="failed", said=f"the summarizer returned a {type(answer).__name__}")
+
+
+def _failure(error: BaseException) -> Failure:
+    """Return the failure an error means; of errors other than SummaryFailed only the type is told, for they may quote a message."""
+    if isinstance(error, SummaryFailed):
+        spent = error.spent if isinstance(error.spent, Usage) else None
+        return Failure(kind=error.kind, said=str(error), usage=spent)
+    unreachable = isinstance(error, ConnectionError | TimeoutError)
+    return Failure(kind="network" if unreachable else "failed", said=type(error).__name__)
+
+
+def _timed_out() -> Failure:
+    return Failure(kind="timeout", said="no summary in time")
+
+
+def with_duration(result: P, seconds: float) -> P:
+    """Return the result of a turn with `seconds` as the duration of its compactions."""
     events: tuple[Event, ...] = tuple(
         replace(event, seconds=seconds) if isinstance(event, Compaction) else event for event in result.events
     )
@@ -226,10 +232,10 @@ def timed(result: P, seconds: float) -> P:
     return replace(result, events=events, state=replace(result.state, last=last))
 
 
-def spent_on(seen: State, result: P) -> int | None:
-    """Return what the summaries of a turn on `seen` cost, in nano-dollars; None if that is not known.
+def summary_spending(seen: State, result: P) -> int | None:
+    """Return what a turn on the state `seen` spent on summaries, in nano-dollars; None if that is not known.
 
-    It is what its compactions were billed, with what is left for a later one and without what was paid ahead.
+    `State.ahead` is what was spent and not yet charged to a compaction: what the turn adds to it counts, what it found does not.
     """
     total = result.state.ahead
     for event in result.events:
@@ -237,8 +243,11 @@ def spent_on(seen: State, result: P) -> int | None:
     return None if total is None or seen.ahead is None else total - seen.ahead
 
 
-def booked(result: P, spent: int | None) -> P:
-    """Return a turn with what was spent in vain before it: in the totals, and in the compaction it came to, or will."""
+def with_wasted_spending(result: P, spent: int | None) -> P:
+    """Return a turn with what earlier attempts at it spent on summaries that were not used.
+
+    It is added to the totals and charged to the turn's first compaction, or to the next one if the turn made none.
+    """
     if spent == 0:
         return result
     events = list(result.events)

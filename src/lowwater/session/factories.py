@@ -1,4 +1,4 @@
-"""Picks the clock, the tokenizer, the store and the summarizers that fit a model and the settings."""
+"""Makes the clock, the tokenizer, the store and the summarizers for a model and the settings; checks and repairs stores."""
 
 import os
 import time
@@ -24,11 +24,22 @@ from lowwater.protocols import AsyncSummarizer, Store, Summarizer, Tokenizer
 from lowwater.session.plugins import EXPLICIT, names_of, store_at, summarizer_called
 from lowwater.settings import Settings
 from lowwater.stores import opening
-from lowwater.stores.shared import Conceal, as_it_is
+from lowwater.stores.shared import Conceal, conceal_nothing
 from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
 from lowwater.stores.sqlite.salvage import Examined, SalvagedSession, examine, salvage
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.summarizers.model import ModelSummarizer
+
+VARIABLE = "LOWWATER_STORE"
+"""The environment variable with the address of the default store."""
+
+FORGETFUL = "memory:"
+"""The address of a store that lasts as long as the process."""
+
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("lowwater_check", default=None)
+
+Writer = Summarizer | AsyncSummarizer | str
+"""A summarizer, the name of a model to ask at its provider's own URL, or the name of an installed summarizer."""
 
 
 class SystemClock:
@@ -40,13 +51,13 @@ class SystemClock:
 
 
 class ManualClock:
-    """Stands still until it is moved forward: for sessions that are played at the times they were recorded."""
+    """A clock that moves only when told to: for sessions that are replayed at the times they were recorded."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
 
     def now(self) -> float:
-        """Return the time it was moved to."""
+        """Return the time it was last moved to."""
         return self._now
 
     def advance(self, seconds: float) -> None:
@@ -56,14 +67,11 @@ class ManualClock:
         self._now += seconds
 
 
-_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("lowwater_check", default=None)
-
-
 @contextmanager
 def checked_while_counting(check: Callable[[], None]) -> Iterator[None]:
-    """Call `check` again and again while a session is worked on inside the block: what it raises ends that work.
+    """Call `check` repeatedly while a session is worked on inside the block; an exception from it ends that work.
 
-    The core does not look at the world, but whatever it does to many messages it counts.
+    The core has no I/O and cannot be interrupted otherwise, but long work in it always counts tokens.
     """
     token = _CHECK.set(check)
     try:
@@ -73,7 +81,7 @@ def checked_while_counting(check: Callable[[], None]) -> Iterator[None]:
 
 
 class CheckedTokenizer:
-    """A tokenizer that lets work be given up between two texts."""
+    """A tokenizer that runs the check of `checked_while_counting` before each text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -91,7 +99,7 @@ class CheckedTokenizer:
 
 
 def vocabulary_for(model: str) -> str:
-    """Return the name of the vocabulary `model` is counted in; Claude's is not public and counts in o200k."""
+    """Return the name of the vocabulary `model` is counted in; Claude's is not public, so o200k is used."""
     return rules_for(model).vocabulary
 
 
@@ -101,7 +109,7 @@ def counter_for(model: str) -> Tokenizer:
 
 
 def framing_for(model: str) -> Framing:
-    """Return what the provider of `model` writes around content."""
+    """Return how many tokens the provider of `model` adds around messages and parts."""
     return rules_for(model).framing
 
 
@@ -121,27 +129,23 @@ def counted_in(setup: Setup, tokenizer: Tokenizer, model: str) -> Setup:
     )
 
 
-VARIABLE = "LOWWATER_STORE"
-FORGETFUL = "memory:"
-"""The store of what is not worth keeping."""
-
-
 def opened_store(given: Store | str | None = None, *, redact: bool = True) -> Store:
-    """Return the store that was given, or open the one at an address, else at the default one.
+    """Return the given store, or open the one at the given address or else at the default address.
 
     With `redact`, secrets are kept out of its search index.
     """
     if given is not None and not isinstance(given, str):
         return given
     address = given or default_address()
-    return open_store(address) if redact else open_store(address, conceal=as_it_is)
+    return open_store(address) if redact else open_store(address, conceal=conceal_nothing)
 
 
 def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
-    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or at the address of an installed package's.
+    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or at an address of an installed package.
 
-    A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home. Every `memory:` is a store of its own. `conceal` takes secrets out of a text before its words are indexed.
+    A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute; any other is relative to the current folder
+    or, with `~/`, to the home directory. Every `memory:` is a new store. `conceal` removes secrets from a text before its words
+    are indexed.
     """
     if opening.is_own(address):
         return opening.open_store(address, conceal=conceal)
@@ -151,23 +155,23 @@ def open_store(address: str, *, conceal: Conceal = conceal_secrets) -> Store:
 
 
 def default_address() -> str:
-    """Return the address in LOWWATER_STORE, or else that of a file in the user's data directory."""
+    """Return the address in LOWWATER_STORE, or else that of the default file."""
     return os.environ.get(VARIABLE, "").strip() or f"{SQLITE}{default_path()}"
 
 
 def file_at(address: str) -> Path | None:
-    """Return the file that a store at this address is, or would be; None if it is none."""
+    """Return the file of the SQLite store at this address; None if it is another kind of store."""
     file = sqlite_address(address)
     return None if file is None else file.path
 
 
 def default_path() -> Path:
-    """Return where the file is that sessions are kept in unless something else is said."""
+    """Return the default file, in the user's data directory."""
     return user_data_path("lowwater", appauthor=False) / "sessions.db"
 
 
 class Verified(Struct, frozen=True, kw_only=True):
-    """A kept session, and what is wrong with it; an empty text if nothing is."""
+    """A stored session, and what is wrong with it; empty if nothing is."""
 
     name: str
     messages: int
@@ -187,7 +191,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 
 def verify(address: str) -> Verification:
-    """Read everything that is kept at an address, without changing it, and return what cannot be read."""
+    """Read everything in the store at an address, without changing it, and return what cannot be read."""
     path = file_at(address)
     if path is not None:
         found: Examined = examine(_existing(path))
@@ -212,11 +216,11 @@ def verify(address: str) -> Verification:
 
 
 def salvaged(address: str, to: Path, *, redact: bool = True) -> list[SalvagedSession]:
-    """Write what is whole in a damaged SQLite store into a new one at `to`; the damaged one is only read."""
+    """Write what is intact in a damaged SQLite store into a new one at `to`; the damaged one is only read."""
     path = _sqlite_only(address, "salvage", "restore a dump of the database, or see PostgreSQL's manual")
     _refuse_existing(to)
-    # Nobody relies on the new file before it is whole, so single commits need not wait for the disk.
-    store = SqliteStore(to, conceal=conceal_secrets if redact else as_it_is, sync="normal")
+    # Nobody uses the new file before it is complete, so single commits need not wait for the disk.
+    store = SqliteStore(to, conceal=conceal_secrets if redact else conceal_nothing, sync="normal")
     try:
         return salvage(path, store)
     finally:
@@ -224,7 +228,7 @@ def salvaged(address: str, to: Path, *, redact: bool = True) -> list[SalvagedSes
 
 
 def backed_up(address: str, to: Path) -> None:
-    """Write a copy of a SQLite store, whole and as of one moment, into a new file, while others go on writing."""
+    """Write a consistent copy of a SQLite store into a new file, while others go on writing."""
     store = SqliteStore(_sqlite_only(address, "backup", "use pg_dump"))
     try:
         _refuse_existing(to)
@@ -234,15 +238,15 @@ def backed_up(address: str, to: Path) -> None:
 
 
 def lost_words(session: SalvagedSession) -> str:
-    """Return what is lost of a session, in words; nothing if it is whole."""
-    said = (
+    """Return what is lost of a session, in words; empty if nothing is."""
+    losses = (
         (session.lost_messages, "damaged message", "become tombstones"),
         (session.missing_messages, "message", "are gone from the end"),
         (session.lost_entries, "compaction or other entry", "are gone"),
         (session.lost_accounts, "turn record or event", "are gone"),
         (int(session.lost_state), "state", "is gone: rent and cache belief begin anew"),
     )
-    return "; ".join(f"{number:,} × {what} ({fate})" for number, what, fate in said if number)
+    return "; ".join(f"{number:,} × {what} ({fate})" for number, what, fate in losses if number)
 
 
 def _problem(store: Store, name: str) -> str:
@@ -272,21 +276,17 @@ def _refuse_existing(path: Path) -> None:
         raise BadInput(f"there is a file {path} already: choose another name")
 
 
-Writer = Summarizer | AsyncSummarizer | str
-"""A summarizer, or the name of a model that is asked at its provider's own URL, or of a summarizer that is installed."""
-
-
 def summarizers_for(
     given: Writer | Sequence[Writer], settings: Settings
 ) -> tuple[Summarizer | AsyncSummarizer, ...]:
-    """Return the summarizers that were given, or else the one whose model the settings name."""
+    """Return the given summarizers, or else the one for the model that the settings name."""
     named = settings.compression.summary_model
     writers = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
     return tuple(_writer(each) for each in writers or ((named,) if named else ()))
 
 
 def installed_writer(name: str) -> Summarizer | AsyncSummarizer | None:
-    """Return the summarizer that an installed package adds under a name that is no model's; None if none does.
+    """Return the summarizer that an installed package adds under a name that is not a model's; None if there is none.
 
     `plugin:NAME` always means one that is installed.
     """

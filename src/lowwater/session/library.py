@@ -1,4 +1,4 @@
-"""The library's entrance: models, settings and policy, and a session per conversation."""
+"""`Lowwater`: the entry point of the library. It holds model, settings, policy and store, and opens sessions."""
 
 import os
 import threading
@@ -39,21 +39,21 @@ from lowwater.settings import FallbackProvider, OutputSettings, Settings
 from lowwater.settings.fitting import shown
 
 SOURCE = "LOWWATER_SOURCE"
-"""Names what new sessions come from, where the program does not say."""
+"""The environment variable with the source of new sessions, for programs that give none."""
 
 
 class Lowwater:
-    """Keeps conversations inside a model's window; one object serves any number of sessions, from any thread.
+    """Keeps conversations within a model's window; one object serves any number of sessions, from any thread.
 
-    Without a summarizer, summaries are extracted from the transcript itself: no key, no network. The name of a model is
-    enough for one that asks it, with the key in the environment. Of several the cheapest is asked first; `deadline` is
-    how many seconds they may hold up one turn, all together.
+    Without a `summarizer`, summaries are extracted from the transcript itself: no key, no network. A model's name as
+    `summarizer` asks that model, with the key from the environment. Of several, the cheapest is asked first. `deadline` is how
+    many seconds all of them together may hold up one turn.
 
-    Sessions are kept in `store`: one that is open, or an address (`sqlite:///PATH`, `postgresql://…`, `memory:`); without it
-    in that of LOWWATER_STORE, or else in a SQLite file in the user's data directory.
+    Sessions are stored in `store`: an open store or an address (`sqlite:///PATH`, `postgresql://…`, `memory:`). Without it the
+    address in LOWWATER_STORE is used, or else a SQLite file in the user's data directory.
 
-    Packages that are installed may add policies, mechanisms, stores and summarizers, which are given by their names as well;
-    `mechanisms` are asked beside our own.
+    Installed packages may add policies, mechanisms, stores and summarizers, which are given by name like the built-in ones;
+    `mechanisms` are used in addition to the built-in ones.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Lowwater:
             summary_models=tuple(model_of(each, registry) for each in summarizers),
             native=tuple(rung for rung, each in enumerate(summarizers) if compacts(each)),
         )
-        self._outside = Dependencies(
+        self._dependencies = Dependencies(
             summarizers=summarizers,
             sinks=(*_own_sinks(chosen.output), *sinks),
             hooks=hooks,
@@ -115,24 +115,25 @@ class Lowwater:
             windows=Windows(),
         )
         for route in routes:
-            self._outside.doubt(route.model, base_url=route.base_url)
+            self._dependencies.doubt(route.model, base_url=route.base_url)
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
     def session(
         self, name: str | None = None, *, title: str = "", source: str = "", as_left: bool = False
     ) -> Session:
-        """Return the session with this name, from the store or a new one; without a name a new one, named by the time.
+        """Return the session with this name from the store, or a new one; without a name, a new one named after the time.
 
-        A new one whose `source` is not given has that of LOWWATER_SOURCE. It goes on with this library's model, and in its child if it was split; or `as_left`, just as it was left.
+        A stored session continues with this object's model, and in its child if it was split; with `as_left` it stays
+        exactly as it was left. A new session without a `source` takes it from LOWWATER_SOURCE.
         """
-        name = new_name(self._outside.clock.now()) if name is None else name
+        name = new_name(self._dependencies.clock.now()) if name is None else name
         if not isinstance(name, str) or not name.strip():
             raise BadInput("a session needs a name, or none at all to be given one")
         with self._lock:
             session = self._sessions.get(name)
             if session is None:
-                session = Session(name, self._route, self._setup, self._outside)
+                session = Session(name, self._route, self._setup, self._dependencies)
                 if not as_left:
                     if session.about.ended_at is not None:
                         session.refresh()
@@ -146,22 +147,22 @@ class Lowwater:
             return session
 
     def release(self, name: str) -> None:
-        """Let go of a session that is open here; it stays in the store, and whoever holds it may go on with it."""
+        """Forget an open session; it stays in the store, and whoever still holds the object may go on using it."""
         with self._lock:
             self._sessions.pop(name, None)
 
     @property
     def store(self) -> Store:
-        """Where the sessions are kept."""
-        return self._outside.store
+        """The store that the sessions are in."""
+        return self._dependencies.store
 
     def close(self) -> None:
-        """Let go of the store; sessions cannot be used afterwards."""
-        self._outside.store.close()
+        """Close the store; sessions cannot be used afterwards."""
+        self._dependencies.store.close()
 
 
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:
-    """Return where to fall back to: what was given, or else what the settings say."""
+    """Return the fallback routes: those given, or else those of the settings."""
     chosen = tuple(given) or settings.fallback_providers
     for each in chosen:
         if not isinstance(each, FallbackProvider):
@@ -173,7 +174,7 @@ def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> t
 
 
 def _own_sinks(output: OutputSettings) -> tuple[Sink, ...]:
-    """Return who is told what happens besides the caller's own sinks."""
+    """Return the sinks that the settings ask for, besides the caller's own."""
     spoken: tuple[Sink, ...] = () if output.quiet else (LogSink(), ConsoleSink())
     written = output.session_logs
     return (*spoken, SessionLogSink(Path(written).expanduser())) if written else spoken

@@ -1,4 +1,4 @@
-"""Compacting a list once, for agents that keep their own."""
+"""`compress`: compacts a list of messages once, without a session, for agents that keep their own history."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -52,8 +52,8 @@ def compress(
     """Return `messages` compacted if the policy says so, or in any case with `force`.
 
     Call it before every request with the list it returned last: a summary it wrote earlier is recognised and updated.
-    `focus` names a topic that a forced compaction keeps in more detail. A list says nothing of the calls it was sent in, so
-    there is no rent to compare: the policy is `runway` where the settings leave it at `rent-or-buy`.
+    `focus` names a topic that a forced compaction keeps in more detail. A list does not show in which calls it was sent, so
+    there is no rent to compare: the policy is `runway` if the settings leave it at `rent-or-buy`.
     """
     lowwater = Lowwater(
         model=model,

@@ -1,4 +1,4 @@
-"""Recall as tools for the model, for one session and any thread."""
+"""The recall tools of one session, which the model calls; usable from any thread."""
 
 from collections.abc import Callable, Mapping
 from threading import Lock
@@ -7,7 +7,7 @@ from typing import Any
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools, openai_tools
 from lowwater.core.recall.search import AROUND_RESULT, Room, Search
-from lowwater.core.recall.tools import SearchFor, read_arguments, tell_expand, tell_search
+from lowwater.core.recall.tools import SearchArguments, answer_expand, answer_search, read_arguments
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
@@ -21,8 +21,8 @@ _NO_ROOM = (
 class RecallTools:
     """`lowwater_search` and `lowwater_expand` for one session; any thread may call them.
 
-    `ledger` and `room` are asked at every call. Without a `search` all messages are read. Several answers to one message
-    of the model share what is left to the wall, for none of them is in the ledger yet.
+    `ledger` and `room` are called anew each time. Without a `search` all messages are read. Answers to several calls in one
+    message share the room that is left, because none of them is in the ledger yet.
     """
 
     def __init__(
@@ -43,20 +43,20 @@ class RecallTools:
 
     @property
     def openai(self) -> list[dict[str, Any]]:
-        """What to add to `tools` of a chat request; always the same bytes."""
+        """The tools to add to a chat request; always the same bytes."""
         return openai_tools()
 
     @property
     def anthropic(self) -> list[dict[str, Any]]:
-        """What to add to `tools` of a Messages request; always the same bytes."""
+        """The tools to add to a Messages request; always the same bytes."""
         return anthropic_tools()
 
     def owns(self, name: str) -> bool:
-        """Return whether a tool call is to be answered here."""
+        """Return whether a tool of this name is answered by `handle`."""
         return name in (SEARCH, EXPAND)
 
     def handle(self, name: str, arguments: Mapping[str, object] | str | bytes) -> str:
-        """Return the answer to a tool call; what the model got wrong becomes a sentence that says what to change."""
+        """Return the answer to a tool call; a mistake of the model is answered with a sentence that says what to change."""
         ledger = self._ledger()
         with self._lock:
             newest = _newest_answer(ledger)
@@ -70,20 +70,20 @@ class RecallTools:
 
     def _answer(self, ledger: Ledger, name: str, arguments: object, tokens: int) -> str:
         try:
-            asked = read_arguments(name, arguments)
+            read = read_arguments(name, arguments)
             if tokens <= 0:
                 return _NO_ROOM
-            if isinstance(asked, SearchFor):
-                told = tell_search(ledger, asked, self._search, tokens, self._count)
+            if isinstance(read, SearchArguments):
+                answer = answer_search(ledger, read, self._search, tokens, self._count)
             else:
-                told = tell_expand(ledger, asked, tokens, self._count)
+                answer = answer_expand(ledger, read, tokens, self._count)
         except BadInput as error:
             return f"Nothing recalled: {error}."
-        return _NO_ROOM if told is None else told
+        return _NO_ROOM if answer is None else answer
 
 
 def _newest_answer(ledger: Ledger) -> int:
-    """Return the number of the newest message of the model, 0 if it has not said anything yet."""
+    """Return the number of the newest message of the model, 0 if there is none."""
     items = ledger.view.items
     for at in range(len(items) - 1, -1, -1):
         item = items[at]

@@ -1,4 +1,4 @@
-"""Recording what a call gave: the answer is read, kept with its bill, and the sinks are told."""
+"""Recording a model's answer: it is decoded, stored with its bill, and reported to the sinks."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,58 +13,62 @@ from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import tell_doubt, tell_turn
 from lowwater.session.dependencies import Dependencies
-from lowwater.session.repository import Change, SharedState
+from lowwater.session.repository import SharedState, StateChange
 from lowwater.session.turn_input import refuse_unsendable
 
 _log = logging.getLogger("lowwater")
 
 
 class AnswerRecorder:
-    """The answers of one session."""
+    """Records the answers of one session."""
 
-    def __init__(self, kept: SharedState, outside: Dependencies) -> None:
-        self._kept = kept
-        self._outside = outside
+    def __init__(self, shared: SharedState, dependencies: Dependencies) -> None:
+        self._shared = shared
+        self._dependencies = dependencies
         self._has_doubted = False
 
-    def take(
+    def record(
         self,
         response: object,
         others: Sequence[Usage],
-        record: Callable[[State, Response], Recorded],
+        step: Callable[[State, Response], Recorded],
         *,
         appends: bool = True,
     ) -> None:
-        """Keep what `record` makes of an answer: an SDK's response, a dict or the raw bytes; `others` are billed with it.
+        """Store what `step` makes of an answer (an SDK's response, a dict or raw bytes); `others` are billed with it.
 
-        An answer that is recorded a second time, with no call in between, is neither appended nor billed again.
+        An answer recorded a second time, with no call in between, is neither appended nor billed again.
         """
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
         answer = replace(answer, others=(*answer.others, *others))
 
         doubts: list[str] = []
 
-        def recorded(state: State) -> Change:
+        def recorded(state: State) -> StateChange:
             if appends and _is_repeated(state, answer):
                 raise _Repeated
-            done = record(state, answer)
+            done = step(state, answer)
             refuse_unsendable(state, done.state)
             doubts[:] = [done.doubt] if done.doubt else []
             is_other = state.call is not None and state.call.model.name != state.model.name
-            # What another model accepted says nothing of the window of the one in use now.
+            # A prompt that another model accepted says nothing about the window of the one in use now.
             prompt = 0 if done.doubt or is_other else answer.prompt
-            return Change(state=self._outside.windows.accepted(done.state, prompt), record=done.record)
+            return StateChange(
+                state=self._dependencies.windows.accepted(done.state, prompt), record=done.record
+            )
 
         try:
-            done = self._kept.take(recorded)
+            done = self._shared.transact(recorded)
         except _Repeated:
-            _log.warning("%s: this answer was recorded before and is not billed again", self._kept.home.name)
+            _log.warning(
+                "%s: this answer was recorded before and is not billed again", self._shared.repository.name
+            )
             return
         if done.record is not None:
-            tell_turn(self._outside.sinks, self._kept.home.name, done.record)
+            tell_turn(self._dependencies.sinks, self._shared.repository.name, done.record)
         if doubts and not self._has_doubted:
             self._has_doubted = True
-            tell_doubt(doubts[0], self._kept.home.name, quiet=self._outside.quiet)
+            tell_doubt(doubts[0], self._shared.repository.name, quiet=self._dependencies.quiet)
 
 
 class _Repeated(Exception):
@@ -72,6 +76,6 @@ class _Repeated(Exception):
 
 
 def _is_repeated(state: State, answer: Response) -> bool:
-    """Return whether no call is under way and the conversation ends with just this answer."""
-    held = state.ledger.view.messages
-    return state.call is None and bool(held) and says_the_same(held[-1], answer.message)
+    """Return whether no call is under way and the conversation ends with this very answer."""
+    shown = state.ledger.view.messages
+    return state.call is None and bool(shown) and says_the_same(shown[-1], answer.message)

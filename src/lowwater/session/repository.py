@@ -1,4 +1,17 @@
-"""What is stored of a session and when; its state in the hands of several threads, tasks and processes."""
+"""What is stored of a session, and when.
+
+Every change is worked out on a `State`, then written to the store in one transaction, and only then shown to anybody:
+
+- `prepare` stores the new ledger entries (new messages, a changed system prompt, a compaction if there was one) and the
+  events of that compaction.
+- `record` stores the model's answer as an entry and the turn's record (its usage and cost).
+- Both also store the rest of the state as bytes (`carried`), unless it did not change.
+- Rewinds, checkpoints, switches of model and the like are entries, stored as they happen.
+- A dry run is not stored by itself (`SharedState.change_unstored`): it becomes part of the state that the next change stores.
+
+A write names the version it is based on. If another process wrote in between, the store raises StaleLedger; its changes
+are then read, and the work is done again on top of them.
+"""
 
 import logging
 import re
@@ -29,11 +42,18 @@ from lowwater.session.factories import calibration_for, counted_in
 _log = logging.getLogger("lowwater")
 
 MOST_HELD = 1_000
-"""Entries of a ledger that a process holds in memory at least, whatever the view shows, before it lets go of older ones."""
+"""Entries that a process keeps in memory before it drops those that the view does not show."""
+
+ENDED_BY_SPLIT = "compression"
+"""Why a session ended (`About.ended_because`) that goes on in a child."""
+
+_NUMBERED_TITLE = re.compile(r"^(.*?) #(\d+)$", re.DOTALL)
+
+T = TypeVar("T")
 
 
-class Change(Struct, frozen=True, kw_only=True):
-    """A session after something happened to it, and what is kept besides."""
+class StateChange(Struct, frozen=True, kw_only=True):
+    """The new state of a session, and what is stored with it."""
 
     state: State
     record: TurnRecord | None = None
@@ -48,8 +68,8 @@ class FoundSession(Struct, frozen=True, kw_only=True):
     carried: bytes
 
 
-class Known(Struct, frozen=True, kw_only=True):
-    """How far a session's place in its store is known; version 0 is a session that is not there."""
+class LastSeen(Struct, frozen=True, kw_only=True):
+    """What this process last read from or wrote to the store; version 0 means that the session is not stored."""
 
     version: int = 0
     entries: int = 0
@@ -57,30 +77,30 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 class SessionRepository:
-    """Where one session lives; not safe to use from several threads at once."""
+    """Reads and writes one session in its store; not safe to use from several threads at once."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
         self.store = store
-        self.known = Known()
+        self.last_seen = LastSeen()
 
     @property
     def about(self) -> About:
         """Title, source and lineage."""
-        return self.known.about
+        return self.last_seen.about
 
     def find(self) -> FoundSession | None:
-        """Return the session if the store has it, without reading what its view does not show."""
+        """Return the session if the store has it; entries that its view does not show are read when they are needed."""
         outline = self.store.outline(self.name)
         if not outline.version:
-            self.known = Known()
+            self.last_seen = LastSeen()
             return None
-        found = FoundSession(ledger=self._reopened(outline), carried=outline.carried)
-        self.known = Known(version=outline.version, entries=outline.entries, about=outline.about)
+        found = FoundSession(ledger=self._lazy_ledger(outline), carried=outline.carried)
+        self.last_seen = LastSeen(version=outline.version, entries=outline.entries, about=outline.about)
         return found
 
-    def resumed(self, carried: bytes, state: State) -> State:
-        """Return `state` with what the session carried, or raise NewerSchema; what cannot be read of it is logged."""
+    def restore(self, carried: bytes, state: State) -> State:
+        """Return `state` with the stored bytes applied, or raise NewerSchema; parts that cannot be read are logged."""
         try:
             found = unpack(carried, state)
         except NewerSchema as error:
@@ -94,11 +114,46 @@ class SessionRepository:
             )
         return found.state
 
-    def lightened(self, state: State) -> State:
-        """Return a session that was just kept without what its store has and its view does not show.
+    def save(self, before: State, new: StateChange) -> None:
+        """Write what is new in one transaction, or raise StaleLedger if somebody else has written since."""
+        last_seen, entries = self.last_seen, new.state.ledger.entries
+        append = Append(
+            entries=tuple(entries[last_seen.entries :]),
+            record=new.record,
+            events=new.events,
+            carried=pack(new.state) if moved_on(before, new.state) or not last_seen.version else None,
+            about=new.about or (None if last_seen.version else last_seen.about),
+        )
+        version = self.store.append(self.name, last_seen.version, append)
+        self.last_seen = LastSeen(version=version, entries=len(entries), about=new.about or last_seen.about)
 
-        A process may have one session open for months. Until many entries have come it stays as it is, for what is let go of has
-        to be fetched should somebody look at it; so it does where the store cannot be asked or somebody else has written since.
+    def catch_up(self, state: State) -> State | None:
+        """Return the session with what others have written, or `state` itself if nobody has.
+
+        Returns None if the stored session does not continue what was last seen: it was deleted or replaced.
+        """
+        last_seen = self.last_seen
+        if not last_seen.version:
+            return None
+        try:
+            stored = self.store.read(self.name, since=last_seen.version)
+        except StaleLedger:
+            return None
+        if stored.version == last_seen.version:
+            return state
+        ledger = state.ledger.extend(stored.entries)
+        new = self.restore(stored.carried, replace(state, ledger=ledger, laid=None))
+        # Only now, after nothing above has raised: what could not be read must not count as seen.
+        count = last_seen.entries + len(stored.entries)
+        self.last_seen = LastSeen(version=stored.version, entries=count, about=stored.about)
+        return new
+
+    def without_old_entries(self, state: State) -> State:
+        """Return a session that was just saved without the entries that its view does not show.
+
+        This bounds the memory of a process that has a session open for months. Dropped entries are fetched from the store
+        when somebody asks for them. The state is returned unchanged while there are few entries to drop, if the store
+        cannot be read, or if somebody else has written since.
         """
         ledger = state.ledger
         fetched = 0 if ledger.bygone is None else ledger.bygone.entries
@@ -106,13 +161,13 @@ class SessionRepository:
             return state
         try:
             outline = self.store.outline(self.name)
-            if (outline.version, outline.entries) != (self.known.version, len(ledger.entries)):
+            if (outline.version, outline.entries) != (self.last_seen.version, len(ledger.entries)):
                 return state
-            return replace(state, ledger=self._reopened(outline), laid=None)
+            return replace(state, ledger=self._lazy_ledger(outline), laid=None)
         except StoreFailed:
             return state
 
-    def _reopened(self, outline: Outline) -> Ledger:
+    def _lazy_ledger(self, outline: Outline) -> Ledger:
         name, store, version = self.name, self.store, outline.version
         entries: LazySequence[Entry] = LazySequence(
             outline.entries, lambda first, end: store.entries(name, first, end, version=version)
@@ -122,68 +177,197 @@ class SessionRepository:
         )
         return reopen(outline, entries, messages)
 
-    def keep(self, seen: State, new: Change) -> None:
-        """Write what is new, or raise StaleLedger if somebody else has written since."""
-        known, entries = self.known, new.state.ledger.entries
-        append = Append(
-            entries=tuple(entries[known.entries :]),
-            record=new.record,
-            events=new.events,
-            carried=pack(new.state) if moved_on(seen, new.state) or not known.version else None,
-            about=new.about or (None if known.version else known.about),
-        )
-        version = self.store.append(self.name, known.version, append)
-        self.known = Known(version=version, entries=len(entries), about=new.about or known.about)
 
-    def catch_up(self, state: State) -> State | None:
-        """Return the session with what others wrote, the same if nobody did; None if what it was is gone."""
-        known = self.known
-        if not known.version:
-            return None
+class SharedState:
+    """The state of one session, which any number of threads may read and change; it is stored before it is shown.
+
+    A short change runs under a lock (`change`, `transact`). Long work runs without it and stores its result only if
+    nothing changed meanwhile, here or in another process (`replace_if_current`).
+    """
+
+    def __init__(
+        self, repository: SessionRepository, *, load: Callable[[SessionRepository, State | None], State]
+    ) -> None:
+        self.repository = repository
+        self._load = load
+        self._state = load(repository, None)
+        self._unstored: State | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> State:
+        """The state as it is now, with changes that are not stored."""
+        return self._unstored or self._state
+
+    def read(self, look: Callable[[State], T]) -> T:
+        """Return `look(state)`, called again if the session was replaced in the store while entries were being fetched."""
         try:
-            stored = self.store.read(self.name, since=known.version)
+            return look(self.state)
         except StaleLedger:
-            return None
-        if stored.version == known.version:
-            return state
-        ledger = state.ledger.extend(stored.entries)
-        new = self.resumed(stored.carried, replace(state, ledger=ledger, laid=None))
-        # Only now: what could not be read must not count as known.
-        count = known.entries + len(stored.entries)
-        self.known = Known(version=stored.version, entries=count, about=stored.about)
-        return new
+            self.refresh()
+            return look(self.state)
+
+    def change(self, step: Callable[[State], State]) -> None:
+        """Apply a short step and store its result; if the step raises, nothing has changed."""
+        self.transact(lambda state: StateChange(state=step(state)))
+
+    def transact(self, step: Callable[[State], StateChange]) -> StateChange:
+        """Do what `change` does for a step that has more to store than the state.
+
+        The step is applied again if another process wrote first.
+        """
+        with self._lock:
+            while True:
+                new = self.read(step)
+                if self._saved(new):
+                    return new
+
+    def replace_if_current(self, seen: State, new: StateChange) -> bool:
+        """Store `new` in place of `seen`; return False, having stored nothing, if `seen` is no longer the state."""
+        with self._lock:
+            return (seen is self._state or seen is self._unstored) and self._saved(new)
+
+    def change_unstored(self, step: Callable[[State], State]) -> None:
+        """Apply a step in this process only; the next change that is stored builds on it."""
+        with self._lock:
+            self._unstored = step(self.state)
+
+    def begin(self, state: State, about: About) -> None:
+        """Start a session that is not stored yet with `state`; the first change stores it."""
+        with self._lock:
+            assert not self.repository.last_seen.version, "the session is stored already"
+            self.repository.last_seen = LastSeen(about=about)
+            self._set(state)
+
+    def refresh(self, *, anew: bool = False) -> None:
+        """Read what other processes wrote, and follow a split to the newest child.
+
+        If the session was deleted, it starts over empty with `anew`; otherwise DeletedSession is raised.
+        """
+        with self._lock:
+            before = self.repository.last_seen
+            state = self._load(self.repository, self._state)
+            if before.version and not self.repository.last_seen.version and not anew:
+                self.repository.last_seen = before
+                raise DeletedSession(
+                    f"session {self.repository.name!r} was deleted meanwhile: "
+                    "call refresh(anew=True) to begin it anew"
+                )
+            if state is not self._state:
+                self._set(state)
+            while (child := continued_by(self.repository)) is not None:
+                self._move_to(child)
+
+    def split(self, child: str, at: float) -> None:
+        """End the session under its name and continue in a child that has the whole ledger."""
+        with self._lock:
+            while not self._has_split(child, at):
+                self.refresh()
+            self._move_to(child)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other thread of this process from changing the state; only for work that waits for nobody."""
+        with self._lock:
+            yield
+
+    def _saved(self, new: StateChange) -> bool:
+        """Store a change, or read what another process wrote first and return False."""
+        try:
+            self.repository.save(self._state, new)
+        except StaleLedger:
+            self.refresh()
+            return False
+        # Set it before anything else can fail: what is stored is what everybody must see.
+        self._set(new.state)
+        self._set(self.repository.without_old_entries(new.state))
+        return True
+
+    def _has_split(self, child: str, at: float) -> bool:
+        """Create the child and end this session; if another process wrote first, delete the child and return False."""
+        parent, store = self.repository, self.repository.store
+        store.copy(parent.name, child, about_child(parent.name, parent.about, store.sessions()))
+        try:
+            parent.save(self._state, StateChange(state=self._state, about=about_ended(parent.about, at)))
+        except BaseException as error:
+            store.delete(child)
+            if isinstance(error, StaleLedger):
+                return False
+            raise
+        return True
+
+    def _move_to(self, child: str) -> None:
+        """Continue in a child, keeping the call that is under way."""
+        repository = SessionRepository(child, self.repository.store)
+        state = replace(self._load(repository, None), call=self._state.call)
+        self.repository = repository
+        self._set(state)
+
+    def _set(self, state: State) -> None:
+        self._state, self._unstored = state, None
 
 
-ENDED_BY_SPLIT = "compression"
-_NUMBERED = re.compile(r"^(.*?) #(\d+)$", re.DOTALL)
+def load_state(
+    repository: SessionRepository, seen: State | None, route: Route, setup: Setup, dependencies: Dependencies
+) -> State:
+    """Return the session as the store has it now, or a new one; `seen` is the state this process had before."""
+    state = None if seen is None else repository.catch_up(seen)
+    if state is None:
+        state = new_state(route, setup, dependencies)
+        found = repository.find()
+        if found is not None:
+            state = repository.restore(found.carried, replace(state, ledger=found.ledger))
+    model = dependencies.registry.find(state.route.model)
+    return state if model is state.model else replace(state, model=model)
+
+
+def new_state(route: Route, setup: Setup, dependencies: Dependencies) -> State:
+    """Return the state of a session that was just opened on a model."""
+    model = dependencies.registry.find(route.model)
+    entry = Opened(at=dependencies.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
+    return State(
+        ledger=Ledger().append(entry),
+        route=route,
+        model=model,
+        calibration=calibration_for(route.model),
+        binds_thinking=model.binds_thinking,
+    )
+
+
+def setup_for(state: State, setup: Setup) -> Setup:
+    """Return the setup that counts tokens with the vocabulary the session's ledger was opened with, which never changes."""
+    vocabulary = state.ledger.vocabulary
+    if vocabulary == setup.tokenizer.vocabulary:
+        return setup
+    return counted_in(setup, tokenizer_for(vocabulary), state.route.model)
 
 
 def new_name(at: float) -> str:
-    """Return a name for a session that begins now: `YYYYMMDD_HHMMSS_hex6`, in UTC."""
+    """Return a name for a session that begins at `at`: `YYYYMMDD_HHMMSS_hex6`, in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
 
 
-def child_of(parent: str, about: About, known: Iterable[Listed]) -> About:
-    """Return what is told of a child: its parent, and the next numbered title of the lineage."""
+def continued_by(repository: SessionRepository) -> str | None:
+    """Return the name of the session that continues one that was split; None if it was not split."""
+    if repository.about.ended_because != ENDED_BY_SPLIT:
+        return None
+    children = [each for each in repository.store.sessions() if each.about.parent == repository.name]
+    return max(children, key=lambda each: each.version).name if children else None
+
+
+def about_child(parent: str, about: About, known: Iterable[Listed]) -> About:
+    """Return the description of a child: its parent, and the next numbered title of the lineage."""
     parents = {each.name: each.about.parent for each in known}
     titles = {each.name: each.about.title for each in known}
     root = _root(parent, parents)
     base = titles.get(root) or root
-    family = [name for name in parents if _root(name, parents) == root]
-    highest = max([_number(titles[name], base) for name in family], default=1)
+    lineage = [name for name in parents if _root(name, parents) == root]
+    highest = max([_title_number(titles[name], base) for name in lineage], default=1)
     return replace(about, title=f"{base} #{highest + 1}", parent=parent, ended_at=None, ended_because="")
 
 
-def continued_by(home: SessionRepository) -> str | None:
-    """Return the session that goes on with one that was split; None if it was not."""
-    if home.about.ended_because != ENDED_BY_SPLIT:
-        return None
-    children = [each for each in home.store.sessions() if each.about.parent == home.name]
-    return max(children, key=lambda each: each.version).name if children else None
-
-
-def ended(about: About, at: float) -> About:
-    """Return what is told of a session that a child continues."""
+def about_ended(about: About, at: float) -> About:
+    """Return the description of a session that a child continues from `at` on."""
     return replace(about, ended_at=at, ended_because=ENDED_BY_SPLIT)
 
 
@@ -195,164 +379,6 @@ def _root(name: str, parents: dict[str, str]) -> str:
     return name
 
 
-def _number(title: str, base: str) -> int:
-    numbered = _NUMBERED.match(title)
+def _title_number(title: str, base: str) -> int:
+    numbered = _NUMBERED_TITLE.match(title)
     return int(numbered[2]) if numbered and numbered[1] == base else 1
-
-
-def opened(route: Route, setup: Setup, outside: Dependencies) -> State:
-    """Return a session that was just opened on a model."""
-    model = outside.registry.find(route.model)
-    entry = Opened(at=outside.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
-    return State(
-        ledger=Ledger().append(entry),
-        route=route,
-        model=model,
-        calibration=calibration_for(route.model),
-        binds_thinking=model.binds_thinking,
-    )
-
-
-def entered(
-    home: SessionRepository, seen: State | None, route: Route, setup: Setup, outside: Dependencies
-) -> State:
-    """Return the session as its home has it now, or a new one; `seen` is what was known of it before."""
-    state = None if seen is None else home.catch_up(seen)
-    if state is None:
-        state = opened(route, setup, outside)
-        found = home.find()
-        if found is not None:
-            state = home.resumed(found.carried, replace(state, ledger=found.ledger))
-    model = outside.registry.find(state.route.model)
-    return state if model is state.model else replace(state, model=model)
-
-
-def setup_for(state: State, setup: Setup) -> Setup:
-    """Return the setup for a session, which is counted in the vocabulary that its ledger was opened with, for good."""
-    vocabulary = state.ledger.vocabulary
-    if vocabulary == setup.tokenizer.vocabulary:
-        return setup
-    return counted_in(setup, tokenizer_for(vocabulary), state.route.model)
-
-
-T = TypeVar("T")
-
-
-class SharedState:
-    """One value that many may read and change, and that is stored before anybody sees it changed.
-
-    Long work swaps its result in only if nothing came in between, here or from another process.
-    """
-
-    def __init__(
-        self, home: SessionRepository, *, enter: Callable[[SessionRepository, State | None], State]
-    ) -> None:
-        self.home = home
-        self._enter = enter
-        self._state = enter(home, None)
-        self._thought: State | None = None
-        self._lock = threading.RLock()
-
-    @property
-    def state(self) -> State:
-        """The state as it is now."""
-        return self._thought or self._state
-
-    def change(self, step: Callable[[State], State]) -> None:
-        """Take a short step; if it raises, nothing has changed."""
-        self.take(lambda state: Change(state=step(state)))
-
-    def take(self, step: Callable[[State], Change]) -> Change:
-        """Take a short step that has more to keep than the state; it is taken again if another process was faster."""
-        with self._lock:
-            while True:
-                new = self.read(step)
-                if self._committed(new):
-                    return new
-
-    def read(self, look: Callable[[State], T]) -> T:
-        """Return what `look` makes of the state; it looks again if what it looked at was replaced in the store."""
-        try:
-            return look(self.state)
-        except StaleLedger:
-            self.refresh()
-            return look(self.state)
-
-    def think(self, step: Callable[[State], State]) -> None:
-        """Take a step that only this process needs to know of, and that comes in nobody's way."""
-        with self._lock:
-            self._thought = step(self.state)
-
-    def swap(self, seen: State, new: Change) -> bool:
-        """Put `new` in place of `seen`, and tell whether that was still the state."""
-        with self._lock:
-            return (seen is self._state or seen is self._thought) and self._committed(new)
-
-    def refresh(self, *, anew: bool = False) -> None:
-        """Learn what other processes did to the session; one that is gone is begun `anew`, or DeletedSession is raised."""
-        with self._lock:
-            known = self.home.known
-            state = self._enter(self.home, self._state)
-            if known.version and not self.home.known.version and not anew:
-                self.home.known = known
-                raise DeletedSession(
-                    f"session {self.home.name!r} was deleted meanwhile: call refresh(anew=True) to begin it anew"
-                )
-            if state is not self._state:
-                self._set(state)
-            while (child := continued_by(self.home)) is not None:
-                self._move(child)
-
-    def begin(self, state: State, about: About) -> None:
-        """Begin with a state that is not stored yet; it is with the first change."""
-        with self._lock:
-            assert not self.home.known.version, "it was begun before"
-            self.home.known = Known(about=about)
-            self._set(state)
-
-    def split(self, child: str, at: float) -> None:
-        """End the session where it is kept, and go on in a child that has all of it."""
-        with self._lock:
-            while not self._has_split(child, at):
-                self.refresh()
-            self._move(child)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep everybody else in this process from changing it; only for work that waits for nobody."""
-        with self._lock:
-            yield
-
-    def _committed(self, new: Change) -> bool:
-        try:
-            self.home.keep(self._state, new)
-        except StaleLedger:
-            self.refresh()
-            return False
-        # First: whatever becomes of the rest, what is kept is what everybody sees.
-        self._set(new.state)
-        self._set(self.home.lightened(new.state))
-        return True
-
-    def _has_split(self, child: str, at: float) -> bool:
-        """Make a child and end the session; if another process was faster, there is no child."""
-        parent, store = self.home, self.home.store
-        store.copy(parent.name, child, child_of(parent.name, parent.about, store.sessions()))
-        try:
-            parent.keep(self._state, Change(state=self._state, about=ended(parent.about, at)))
-        except BaseException as error:
-            store.delete(child)
-            if isinstance(error, StaleLedger):
-                return False
-            raise
-        return True
-
-    def _move(self, child: str) -> None:
-        """Go on in a child, with the call that is under way."""
-        home = SessionRepository(child, self.home.store)
-        state = replace(self._enter(home, None), call=self._state.call)
-        self.home = home
-        self._set(state)
-
-    def _set(self, state: State) -> None:
-        self._state, self._thought = state, None

@@ -1,4 +1,4 @@
-"""Taking turns on a session: one at a time, from threads and from tasks, and never over a change made meanwhile."""
+"""Runs the turns of a session: one at a time, from threads and from tasks, and never over a change made meanwhile."""
 
 import asyncio
 import logging
@@ -26,270 +26,276 @@ from lowwater.core.turns.turn import Prepared
 from lowwater.errors import StaleLedger
 from lowwater.observe.sinks import announce, tell, tell_warnings
 from lowwater.session.dependencies import Dependencies
-from lowwater.session.driver import Driver, booked, spent_on, timed
-from lowwater.session.repository import Change, SharedState, new_name, setup_for
+from lowwater.session.driver import Driver, summary_spending, with_duration, with_wasted_spending
+from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
 from lowwater.session.turn_input import written_messages
 
-
-class IdleWork:
-    """The idle time of one session; whoever takes a turn meanwhile does not wait for it."""
-
-    def __init__(
-        self,
-        kept: SharedState,
-        setup: Setup,
-        outside: Dependencies,
-        *,
-        riding: Callable[[Ledger | None, int], CachedPrefix | None],
-    ) -> None:
-        self._kept = kept
-        self._setup = setup
-        self._outside = outside
-        self._riding = riding
-        self._busy = threading.Lock()
-
-    def prefetch_summary(self) -> bool:
-        """Have a summary prepared if that makes sense, blocking until it is, and return whether one is ready."""
-        summarizers = self._outside.blocking()
-        with self._alone() as alone:
-            if alone:
-                self._settle(self._driver().drive(self._steps(), summarizers))
-        return is_prefetched(self._kept.state)
-
-    async def aprefetch_summary(self) -> bool:
-        """Do the same without blocking the event loop; if it is cancelled, nothing is parked."""
-        with self._alone() as alone:
-            if alone:
-                parking = await self._driver().adrive(self._steps(), self._outside.summarizers)
-                await asyncio.to_thread(self._settle, parking)
-        return is_prefetched(self._kept.state)
-
-    @contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Tell whether nobody else is having one prepared: the same summary is not paid twice, and nobody waits."""
-        alone = self._busy.acquire(blocking=False)
-        try:
-            yield alone
-        finally:
-            if alone:
-                self._busy.release()
-
-    def _steps(self) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
-        windows, at = self._outside.windows, self._outside.clock.now()
-        state = self._kept.state
-        return prefetch_summary(
-            windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at
-        )
-
-    def _settle(self, parking: PrefetchOutcome | None) -> None:
-        if parking is not None:
-            self._kept.change(lambda state: settle(state, parking))
-
-    def _driver(self) -> Driver:
-        return Driver(deadline=self._outside.deadline, clock=self._outside.clock, riding=self._riding)
-
-
 _log = logging.getLogger("lowwater")
+
+_ATTEMPTS = 3
+"""How often a turn runs without the lock; after that it runs once more with it, and without summarizers."""
+
+_SESSIONS_IN_TURN: ContextVar[frozenset[int]] = ContextVar("lowwater_turns", default=frozenset())
+"""The sessions in whose turn this code runs, also on a thread that a hook was called on."""
 
 T = TypeVar("T", Prepared, Acted)
 R = TypeVar("R")
 Turn = Callable[[State, Setup, float], Steps[T]]
-
-_ATTEMPTS = 3
-_INSIDE: ContextVar[frozenset[int]] = ContextVar("lowwater_turns", default=frozenset())
-"""The sessions whose turn is being taken, here or by whoever told this thread of it."""
+PrefixFor = Callable[[Ledger | None, int], CachedPrefix | None]
+"""Returns the request that a summary can be asked for with: see `Driver`."""
 
 
-class Offer(Struct, frozen=True, kw_only=True):
-    """A turn that was worked out on a state and is not kept yet."""
+class WorkedOutTurn(Struct, frozen=True, kw_only=True):
+    """A turn that ran on the state `seen` and is not stored yet."""
 
     seen: State
     result: Prepared
 
 
 class TurnRunner:
-    """The turns of one session."""
+    """Runs the turns of one session and stores what comes of them."""
 
     def __init__(
-        self,
-        kept: SharedState,
-        setup: Setup,
-        outside: Dependencies,
-        *,
-        riding: Callable[[Ledger | None, int], CachedPrefix | None],
+        self, shared: SharedState, setup: Setup, dependencies: Dependencies, *, cached_prefix: PrefixFor
     ) -> None:
-        self._riding = riding
-        self._kept = kept
+        self._shared = shared
         self._setup = setup
-        self._outside = outside
+        self._dependencies = dependencies
+        self._cached_prefix = cached_prefix
         self._lock = threading.RLock()
         self._is_announcing = False
         # An asyncio lock belongs to the loop it was first waited for in, and a session may see several loops.
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
-    def take(self, turn: Turn[T]) -> T:
-        """Take a turn, blocking until it is done."""
-        summarizers = self._outside.blocking()
-        with self._taking_turns():
-            return self._driver().drive(self._steps(turn, self._setup), summarizers)
+    def run(self, turn: Turn[T]) -> T:
+        """Run and store a turn, blocking until it is done."""
+        summarizers = self._dependencies.blocking()
+        with self._one_at_a_time():
+            return self._driver().drive(self._steps(turn), summarizers)
 
-    def offer(self, turn: Turn[Prepared]) -> Offer:
-        """Work a turn out without keeping it, and without asking anybody: one that would have to buys nothing.
+    async def arun(self, turn: Turn[T]) -> T:
+        """Do what `run` does without blocking the event loop; a cancelled turn is stored as a whole or not at all."""
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with lock:
+            return await self._driver().adrive(self._steps(turn), self._dependencies.summarizers)
 
-        What fits no longer is made to fit all the same, without a model.
+    def work_out(self, turn: Turn[Prepared]) -> WorkedOutTurn:
+        """Run a turn without storing it and without asking a summarizer.
+
+        A turn that would have to ask one compacts nothing, unless the prompt does not fit: then it is made to fit without
+        a model.
         """
-        with self._taking_turns():
+        with self._one_at_a_time():
             try:
-                return _at_once(self._driver(), self._offered(turn, self._setup))
-            except _Asks:
-                patient = replace(self._setup, rungs=0, policy=policy_named("never"))
-                return _at_once(self._driver(), self._offered(turn, patient))
+                return _without_summarizer(self._driver(), self._worked_out(turn, self._setup))
+            except _NeedsSummarizer:
+                return _without_summarizer(
+                    self._driver(), self._worked_out(turn, self._setup_without_summarizers())
+                )
 
-    def accept(self, offer: Offer, otherwise: Callable[[State], State]) -> bool:
-        """Keep a turn that was offered, and tell whether it is still what follows; `otherwise` is kept if it is not."""
-        is_next = self._kept.swap(offer.seen, _step(offer.result))
-        if is_next:
-            self._told(offer.result)
+    def accept(self, worked_out: WorkedOutTurn, otherwise: Callable[[State], State]) -> bool:
+        """Store a turn that was worked out; if the state has changed since, store `otherwise` instead and return False."""
+        is_current = self._shared.replace_if_current(worked_out.seen, _change_by(worked_out.result))
+        if is_current:
+            self._report(worked_out.result)
         else:
-            self._kept.change(otherwise)
-        return is_next
+            self._shared.change(otherwise)
+        return is_current
 
-    def foresee(self, turn: Turn[T]) -> T:
-        """Return what `offer` would come to now; nothing is kept, and nobody is asked or told."""
-        patient = replace(self._setup, rungs=0, policy=policy_named("never"))
-        return self._kept.read(
-            lambda state: _foreseen(
-                self._run(turn, state, setup, announced=True) for setup in (self._setup, patient)
+    def preview(self, turn: Turn[T]) -> T:
+        """Return what `work_out` would come to now; hooks and sinks are not called either."""
+        setups = (self._setup, self._setup_without_summarizers())
+        return self._shared.read(
+            lambda state: _first_without_effects(
+                self._run(turn, state, setup, silent=True) for setup in setups
             )
         )
 
-    async def atake(self, turn: Turn[T]) -> T:
-        """Take a turn without blocking the event loop; one that is cancelled may have been kept, and if so whole."""
-        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-        async with lock:
-            return await self._driver().adrive(self._steps(turn, self._setup), self._outside.summarizers)
+    def _steps(self, turn: Turn[T]) -> Steps[T]:
+        """Run the turn on the current state and store it; run it again if the state has changed meanwhile."""
+        wasted: int | None = 0
+        for attempt in range(_ATTEMPTS):
+            seen = self._shared.state
+            try:
+                result = yield from self._run(turn, seen, self._setup, silent=attempt > 0)
+            except StaleLedger:
+                self._shared.refresh()
+                continue
+            result = with_wasted_spending(result, wasted)
+            stored = yield Perform(call=partial(self._shared.replace_if_current, seen, _change_by(result)))
+            if stored:
+                break
+            wasted = summary_spending(seen, result)
+        else:
+            result = yield Perform(call=partial(self._run_locked, turn, wasted))
+        self._report(result)
+        if self._setup.settings.compression.split and _is_compacted(result):
+            yield Perform(call=self._split)
+        return result
+
+    def _run_locked(self, turn: Turn[T], wasted: int | None) -> T:
+        """Run and store the turn while every other thread of this process waits, and so without a summarizer."""
+        with self._shared.locked():
+            while True:
+                seen = self._shared.state
+                steps = self._run(turn, seen, replace(self._setup, rungs=0), silent=True)
+                result = with_wasted_spending(_result_without_effects(steps), wasted)
+                if self._shared.replace_if_current(seen, _change_by(result)):
+                    return result
+
+    def _worked_out(self, turn: Turn[Prepared], setup: Setup) -> Steps[WorkedOutTurn]:
+        """Run the turn on the current state; once more if the session was replaced in the store meanwhile."""
+        try:
+            seen = self._shared.state
+            return WorkedOutTurn(seen=seen, result=(yield from self._run(turn, seen, setup, silent=False)))
+        except StaleLedger:
+            self._shared.refresh()
+            seen = self._shared.state
+            return WorkedOutTurn(seen=seen, result=(yield from self._run(turn, seen, setup, silent=True)))
+
+    def _run(self, turn: Turn[T], state: State, setup: Setup, *, silent: bool) -> Steps[T]:
+        """Run the turn on `state`, with the context lengths known now; a `silent` one does not call the hooks."""
+        windows, clock = self._dependencies.windows, self._dependencies.clock
+        at = clock.now()
+        setup = windows.applied_to(setup_for(state, setup), state)
+        steps = turn(windows.applied(state), setup, at)
+        result = yield from _silently(steps) if silent else steps
+        # Learned context lengths are applied at each turn and not stored with the model: they may be given up again.
+        result = replace(result, state=replace(result.state, model=state.model))
+        return with_duration(result, clock.now() - at)
+
+    def _setup_without_summarizers(self) -> Setup:
+        return replace(self._setup, rungs=0, policy=policy_named("never"))
 
     def _driver(self) -> Driver:
-        outside = self._outside
         return Driver(
-            deadline=outside.deadline, clock=outside.clock, riding=self._riding, announce=self._announce
+            deadline=self._dependencies.deadline,
+            clock=self._dependencies.clock,
+            cached_prefix=self._cached_prefix,
+            announce=self._announce,
         )
 
     @contextmanager
-    def _taking_turns(self) -> Iterator[None]:
-        """Wait until no other turn is under way; a hook that is told in one may take another, on whichever thread it is."""
-        inside = _INSIDE.get()
-        if id(self) in inside:
+    def _one_at_a_time(self) -> Iterator[None]:
+        """Wait until no other turn is under way; a hook that is called in a turn may take another, on any thread."""
+        entered = _SESSIONS_IN_TURN.get()
+        if id(self) in entered:
             yield
             return
         with self._lock:
-            token = _INSIDE.set(inside | {id(self)})
+            token = _SESSIONS_IN_TURN.set(entered | {id(self)})
             try:
                 yield
             finally:
-                _INSIDE.reset(token)
+                _SESSIONS_IN_TURN.reset(token)
 
     def _announce(self, ledger: Ledger, seconds: float) -> None:
-        """Tell the hooks, for so many seconds; what one of them does to the session in its turn is told to none."""
-        hooks = self._outside.hooks
+        """Call the hooks, for at most so many seconds; a compaction that a hook itself causes is not announced."""
+        hooks = self._dependencies.hooks
         if not hooks or self._is_announcing:
             return
         self._is_announcing = True
         try:
-            messages = written_messages(mend(ledger.view.messages), self._kept.state)
-            announce(hooks, self._kept.home.name, messages, seconds=seconds)
+            messages = written_messages(mend(ledger.view.messages), self._shared.state)
+            announce(hooks, self._shared.repository.name, messages, seconds=seconds)
         finally:
             self._is_announcing = False
 
-    def _steps(self, turn: Turn[T], setup: Setup) -> Steps[T]:
-        """Run the turn on the state as it is, and again if that has changed meanwhile; the last time nobody is asked."""
-        spent: int | None = 0
-        for attempt in range(_ATTEMPTS):
-            seen = self._kept.state
-            try:
-                result = yield from self._run(turn, seen, setup, announced=attempt > 0)
-            except StaleLedger:
-                self._kept.refresh()
-                continue
-            result = booked(result, spent)
-            if (yield Perform(call=partial(self._kept.swap, seen, _step(result)))):
-                break
-            spent = spent_on(seen, result)
-        else:
-            result = yield Perform(call=partial(self._last, turn, spent))
-        told = self._told(result)
-        if self._setup.settings.compression.split and _is_compacted(result):
-            yield Perform(call=self._split)
-        return told
-
-    def _offered(self, turn: Turn[Prepared], setup: Setup) -> Steps[Offer]:
-        """Run the turn on the state as it is; what was replaced in the store meanwhile is read again, once."""
-        try:
-            seen = self._kept.state
-            return Offer(seen=seen, result=(yield from self._run(turn, seen, setup, announced=False)))
-        except StaleLedger:
-            self._kept.refresh()
-            seen = self._kept.state
-            return Offer(seen=seen, result=(yield from self._run(turn, seen, setup, announced=True)))
-
-    def _last(self, turn: Turn[T], spent: int | None) -> T:
-        """Run the turn while everybody in this process waits; nobody is asked, so that it waits for nobody."""
-        with self._kept.held():
-            while True:
-                seen = self._kept.state
-                steps = self._run(turn, seen, replace(self._setup, rungs=0), announced=True)
-                result = booked(_exhausted(steps), spent)
-                if self._kept.swap(seen, _step(result)):
-                    return result
-
-    def _run(self, turn: Turn[T], state: State, setup: Setup, *, announced: bool) -> Steps[T]:
-        windows, clock = self._outside.windows, self._outside.clock
-        at = clock.now()
-        setup = windows.applied_to(setup_for(state, setup), state)
-        steps = turn(windows.applied(state), setup, at)
-        result = yield from _silently(steps) if announced else steps
-        # The window is worked out anew at each turn: what was learned of it may be given up.
-        result = replace(result, state=replace(result.state, model=state.model))
-        return timed(result, clock.now() - at)
+    def _report(self, result: Prepared | Acted) -> None:
+        """Tell the sinks what a turn did, and the user what is worth a warning."""
+        dependencies, name = self._dependencies, self._shared.repository.name
+        for event in result.events:
+            tell(dependencies.sinks, name, event)
+        if not isinstance(result, Prepared):
+            return
+        if result.thinking_stopped:
+            _log.warning(
+                "%s: thinking is disabled until the user says something: the tool loop began with an answer that was compacted, "
+                "and with a thinking budget the provider refuses a loop that does not begin with thinking. Adaptive thinking "
+                "has no such rule.",
+                name,
+            )
+        tell_warnings(result.warnings, name, call=dependencies.on_warning, quiet=dependencies.quiet)
 
     def _split(self) -> None:
-        """Go on in a child; if that fails, the compaction stands all the same."""
-        at = self._outside.clock.now()
+        """Continue in a child session; if that fails, the compaction still counts."""
+        at = self._dependencies.clock.now()
         try:
-            self._kept.split(new_name(at), at)
-        except Exception as error:  # noqa: BLE001  # whatever the store is, the compaction stands
-            _log.warning("%s: it could not be split and goes on: %s", self._kept.home.name, error)
-
-    def _told(self, result: T) -> T:
-        outside = self._outside
-        for event in result.events:
-            tell(outside.sinks, self._kept.home.name, event)
-        if isinstance(result, Prepared):
-            if result.thinking_stopped:
-                _log.warning(
-                    "%s: thinking is disabled until the user says something: the tool loop began with an answer that was compacted, "
-                    "and with a thinking budget the provider refuses a loop that does not begin with thinking. Adaptive thinking "
-                    "has no such rule.",
-                    self._kept.home.name,
-                )
-            name = self._kept.home.name
-            tell_warnings(result.warnings, name, call=outside.on_warning, quiet=outside.quiet)
-        return result
+            self._shared.split(new_name(at), at)
+        except Exception as error:  # noqa: BLE001  # whatever the store raises, the compaction is stored
+            _log.warning("%s: it could not be split and goes on: %s", self._shared.repository.name, error)
 
 
-class _Asks(Exception):
-    """A turn has to ask somebody."""
+class IdleWork:
+    """Prepares summaries while a session is idle; turns taken meanwhile do not wait for it."""
+
+    def __init__(
+        self, shared: SharedState, setup: Setup, dependencies: Dependencies, *, cached_prefix: PrefixFor
+    ) -> None:
+        self._shared = shared
+        self._setup = setup
+        self._dependencies = dependencies
+        self._cached_prefix = cached_prefix
+        self._busy = threading.Lock()
+
+    def prefetch_summary(self) -> bool:
+        """Have a summary prepared if that makes sense, blocking until it is, and return whether one is ready."""
+        summarizers = self._dependencies.blocking()
+        with self._if_free() as is_free:
+            if is_free:
+                self._settle(self._driver().drive(self._steps(), summarizers))
+        return is_prefetched(self._shared.state)
+
+    async def aprefetch_summary(self) -> bool:
+        """Do the same without blocking the event loop; if it is cancelled, nothing is kept."""
+        with self._if_free() as is_free:
+            if is_free:
+                outcome = await self._driver().adrive(self._steps(), self._dependencies.summarizers)
+                await asyncio.to_thread(self._settle, outcome)
+        return is_prefetched(self._shared.state)
+
+    @contextmanager
+    def _if_free(self) -> Iterator[bool]:
+        """Yield whether no summary is being prepared: the same one is not paid twice, and nobody waits for the other."""
+        is_free = self._busy.acquire(blocking=False)
+        try:
+            yield is_free
+        finally:
+            if is_free:
+                self._busy.release()
+
+    def _steps(self) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
+        windows, at = self._dependencies.windows, self._dependencies.clock.now()
+        state = self._shared.state
+        return prefetch_summary(
+            windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at
+        )
+
+    def _settle(self, outcome: PrefetchOutcome | None) -> None:
+        if outcome is not None:
+            self._shared.change(lambda state: settle(state, outcome))
+
+    def _driver(self) -> Driver:
+        return Driver(
+            deadline=self._dependencies.deadline,
+            clock=self._dependencies.clock,
+            cached_prefix=self._cached_prefix,
+        )
 
 
-def _at_once(driver: Driver, steps: Steps[R]) -> R:
-    """Drive steps to their end, or raise _Asks."""
+class _NeedsSummarizer(Exception):
+    """A turn that may not ask a summarizer has to."""
+
+
+def _without_summarizer(driver: Driver, steps: Steps[R]) -> R:
+    """Drive steps to their end, or raise _NeedsSummarizer."""
 
     def checked() -> Steps[R]:
         try:
             effect = next(steps)
             while True:
                 if isinstance(effect, Summarize):
-                    raise _Asks
+                    raise _NeedsSummarizer
                 effect = steps.send((yield effect))
         except StopIteration as done:
             result: R = done.value
@@ -298,19 +304,29 @@ def _at_once(driver: Driver, steps: Steps[R]) -> R:
     return driver.drive(checked(), ())
 
 
-def _foreseen(attempts: Iterator[Steps[T]]) -> T:
-    """Carry out the first steps that ask nobody."""
+def _first_without_effects(attempts: Iterator[Steps[T]]) -> T:
+    """Return the result of the first steps that need nothing from outside."""
     for steps in attempts:
         try:
             next(steps)
         except StopIteration as done:
             result: T = done.value
             return result
-    raise AssertionError("the last attempt asks nobody")
+    raise AssertionError("the last attempt needs nothing from outside")
+
+
+def _result_without_effects(steps: Steps[T]) -> T:
+    """Return the result of steps that need nothing from outside."""
+    try:
+        effect = next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError(f"nobody can be asked now: {type(effect).__name__}")
 
 
 def _silently(steps: Steps[T]) -> Steps[T]:
-    """Carry the steps out without telling anybody of a compaction: they were told before."""
+    """Run the steps without calling the hooks: they were called in an earlier attempt."""
     try:
         effect = next(steps)
         while True:
@@ -320,20 +336,10 @@ def _silently(steps: Steps[T]) -> Steps[T]:
         return result
 
 
-def _exhausted(steps: Steps[T]) -> T:
-    """Carry out steps that need nothing from the outside."""
-    try:
-        effect = next(steps)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    raise AssertionError(f"nobody can be asked now: {type(effect).__name__}")
-
-
 def _is_compacted(result: Prepared | Acted) -> bool:
-    """Return whether a turn changed what was there; shortening what is new is no reason to split."""
+    """Return whether a turn compacted earlier messages; truncating new ones on arrival is no reason to split."""
     return any(isinstance(event, Compaction) and event.mode != "shorten" for event in result.events)
 
 
-def _step(result: Prepared | Acted) -> Change:
-    return Change(state=result.state, events=result.events)
+def _change_by(result: Prepared | Acted) -> StateChange:
+    return StateChange(state=result.state, events=result.events)

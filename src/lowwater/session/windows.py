@@ -1,7 +1,7 @@
 """Context lengths that differ from the registry's: those that providers reported in errors, and those that callers set.
 
-What a provider's error taught holds for that provider, URL and model, in every session of one library, and is kept with the session that
-learned it. What a caller set holds for that session alone, and before what was taught.
+What a provider's error taught holds for that provider, URL and model, in every session of one `Lowwater`, and is stored with
+the session that learned it. What a caller set holds for that session only, and takes precedence.
 """
 
 import threading
@@ -13,21 +13,21 @@ from lowwater.core.turns.state import Route, Setup, State
 
 
 class Windows:
-    """What was learned from errors, by provider, URL and model; every session of one library knows it at once."""
+    """Context lengths learned from errors, by provider, URL and model; shared by all sessions of one `Lowwater`."""
 
     def __init__(self) -> None:
         self._learned: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def taught(self, state: State, tokens: int) -> State:
-        """Remember what an error said of the window of the model in use, where it is in use; for all sessions."""
+        """Return the session with the context length that an error reported for its model and URL; all sessions learn it."""
         place = _place(state.model, state.route)
         with self._lock:
             self._learned[place] = tokens
         return replace(state, taught=_with(state.taught, place, tokens), windows=_with(state.windows, place))
 
     def accepted(self, state: State, prompt: int) -> State:
-        """Give up what an error taught once a larger prompt was accepted: the provider's limit has risen again."""
+        """Return the session without a learned context length if a larger prompt was accepted: the limit has risen again."""
         place = _place(state.model, state.route)
         with self._lock:
             if prompt <= self._learned.get(place, prompt):
@@ -37,12 +37,12 @@ class Windows:
         return replace(state, taught=_with(state.taught, place))
 
     def applied(self, state: State) -> State:
-        """Return the session with the window of its model as it was set or learned."""
+        """Return the session with its model's context length as it was set or learned."""
         model = self._model(state.model, state.route, state)
         return state if model is state.model else replace(state, model=model)
 
     def applied_to(self, setup: Setup, state: State) -> Setup:
-        """Return the setup with the windows of all its models as they were set or learned."""
+        """Return the setup with the context lengths of all its models as they were set or learned."""
         if not (self._learned or state.windows or state.taught):
             return setup
         models = tuple(
@@ -53,13 +53,13 @@ class Windows:
 
     def _model(self, model: Model, route: Route, state: State) -> Model:
         place = _place(model, route)
-        told = {**dict(state.taught), **self._learned, **dict(state.windows)}
-        tokens = told.get(place, model.context_length)
+        known = {**dict(state.taught), **self._learned, **dict(state.windows)}
+        tokens = known.get(place, model.context_length)
         return model if tokens == model.context_length else replace(model, context_length=tokens)
 
 
 def set_by_caller(state: State, tokens: int) -> State:
-    """Return the session with the window of the model in use as a caller set it; no other session hears of it."""
+    """Return the session with the context length that a caller set for the model in use; other sessions do not learn it."""
     place = _place(state.model, state.route)
     return replace(state, windows=_with(state.windows, place, tokens))
 

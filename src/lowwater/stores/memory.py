@@ -1,4 +1,4 @@
-"""The store that forgets with its process: `memory:`."""
+"""The store that lasts as long as its process: `memory:`."""
 
 import secrets
 from bisect import bisect_right
@@ -28,32 +28,41 @@ from lowwater.core.stored import (
 )
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
 from lowwater.stores.packing import kind_of, messages_in
-from lowwater.stores.shared import Conceal, as_it_is, folded_terms, landmark, phrases_in, words_of
+from lowwater.stores.shared import (
+    Conceal,
+    conceal_nothing,
+    folded_terms,
+    landmark,
+    phrases_in,
+    searchable_text,
+)
 
-_SATURATES, _BY_LENGTH = 1.2, 0.75
+_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
+"""The parameters k1 and b of BM25, with their usual values; SQLite's index has the same."""
 
 
 def rank(phrases: Sequence[Sequence[str]], texts: Sequence[Sequence[str]]) -> dict[int, float]:
-    """Return the score of each text that has one of the phrases, by its index; texts and phrases are terms in order.
+    """Return the BM25 score of each text that has one of the phrases, by its index; texts and phrases are lists of terms.
 
-    Rare phrases count most, repetition ever less, and a long text does not win by its length.
+    Rare phrases count most, repetition counts less and less, and a long text does not win by its length.
     """
     found = {index: hits for index, text in enumerate(texts) if (hits := _occurrences(phrases, text))}
     in_texts = Counter(phrase for hits in found.values() for phrase in hits)
-    usual = sum(map(len, texts)) / len(texts) if texts else 0.0
+    average = sum(map(len, texts)) / len(texts) if texts else 0.0
     weights = {
         phrase: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for phrase, count in in_texts.items()
     }
     return {
         index: sum(
-            weights[phrase] * _saturated(times, len(texts[index]) / usual) for phrase, times in hits.items()
+            weights[phrase] * _saturated(times, len(texts[index]) / average) for phrase, times in hits.items()
         )
         for index, hits in found.items()
     }
 
 
 def _saturated(times: int, length: float) -> float:
-    return times * (_SATURATES + 1) / (times + _SATURATES * (1 - _BY_LENGTH + _BY_LENGTH * length))
+    norm = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length
+    return times * (_SATURATION + 1) / (times + _SATURATION * norm)
 
 
 def _occurrences(phrases: Sequence[Sequence[str]], text: Sequence[str]) -> dict[int, int]:
@@ -75,17 +84,17 @@ def _count(phrase: Sequence[str], text: Sequence[str]) -> int:
     return sum(term == first and list(text[at : at + length]) == wanted for at, term in enumerate(text))
 
 
-class RememberedTrails:
-    """All trails of one store; not safe to use from several threads at once."""
+class MemoryFingerprints:
+    """All fingerprints of one store; not safe to use from several threads at once."""
 
     def __init__(self) -> None:
         self.secret = secrets.token_bytes(32)
         self._known: dict[tuple[str, bytes], dict[str, FingerprintMatch]] = {}
-        self._of: dict[str, list[tuple[str, bytes]]] = {}
+        self._places: dict[str, list[tuple[str, bytes]]] = {}
 
     def record_fingerprint(self, fingerprint: Fingerprint) -> None:
-        """Note what a session was seen with."""
-        places = self._of.setdefault(fingerprint.session, [])
+        """Record the digests a session was last seen with."""
+        places = self._places.setdefault(fingerprint.session, [])
         for place in places:
             self._known[place][fingerprint.session] = replace(
                 self._known[place][fingerprint.session], newest=False
@@ -99,19 +108,19 @@ class RememberedTrails:
             )
 
     def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes]) -> list[FingerprintMatch]:
-        """Return the sessions that were seen with one of these keys."""
-        return [followed for key in keys for followed in self._known.get((tenant, key), {}).values()]
+        """Return the sessions that were once seen with one of these digests."""
+        return [match for key in keys for match in self._known.get((tenant, key), {}).values()]
 
     def forget(self, session: str) -> None:
-        """Lose every fingerprint of a session."""
-        for place in self._of.pop(session, ()):
+        """Drop every fingerprint of a session."""
+        for place in self._places.pop(session, ()):
             del self._known[place][session]
             if not self._known[place]:
                 del self._known[place]
 
 
-class Remembered:
-    """A session's entries, what they add up to, and what it has besides."""
+class MemorySession:
+    """One session: its entries and totals, its accounts, its carried state and its description."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -137,15 +146,16 @@ class Remembered:
         return self._versions[-1] if self._versions else 0
 
     def had(self, version: int) -> bool:
-        """Whether this was once its newest version."""
+        """Return whether this was once its newest version."""
         index = bisect_right(self._versions, version)
         return index > 0 and self._versions[index - 1] == version
 
     def add(self, version: int, new: Append) -> None:
-        """Take in one append, or raise IllegalEntry and stay as it is."""
-        brought = [messages_in(entry) for entry in new.entries]
-        for entry, messages in zip(new.entries, brought, strict=True):
-            self._take(entry, messages)
+        """Add one append, or raise IllegalEntry and change nothing."""
+        # All of them first: this raises before anything is changed.
+        new_messages = [messages_in(entry) for entry in new.entries]
+        for entry, messages in zip(new.entries, new_messages, strict=True):
+            self._add_entry(entry, messages)
         self._turns_before += [len(self._records)] * len(new.events)
         self._records += [new.record] if new.record is not None else []
         self._events += new.events
@@ -156,9 +166,9 @@ class Remembered:
         self._versions.append(version)
         self._lengths.append(len(self.entries))
 
-    def copied(self, version: int, about: About) -> "Remembered":
+    def copied(self, version: int, about: About) -> "MemorySession":
         """Return a session of its own with the same ledger, all of it at one version."""
-        other = Remembered()
+        other = MemorySession()
         other.entries, other.messages = copy(self.entries), copy(self.messages)
         other._landmarks, other._tokens = copy(self._landmarks), self._tokens
         other._versions, other._lengths = [version], [len(self.entries)]
@@ -167,7 +177,7 @@ class Remembered:
         return other
 
     def read(self, since: int, until: int | None) -> Stored:
-        """Return what came after one version and not after the other."""
+        """Return what was appended after `since` and not after `until`."""
         first, end = self._at(since), self._at(self.version if until is None else until)
         return Stored(
             version=self._versions[end - 1] if end else 0,
@@ -177,7 +187,7 @@ class Remembered:
         )
 
     def outline(self) -> Outline:
-        """Return it without its entries."""
+        """Return the session without its entries."""
         return Outline(
             version=self.version,
             entries=len(self.entries),
@@ -189,7 +199,7 @@ class Remembered:
         )
 
     def listed(self, name: str) -> Listed:
-        """Return it as a list shows it."""
+        """Return the session as `sessions` lists it."""
         return Listed(
             name=name,
             version=self.version,
@@ -204,7 +214,7 @@ class Remembered:
         )
 
     def account(self, name: str) -> Account:
-        """Return what it did and cost."""
+        """Return its turn records and events."""
         return Account(
             session=self.listed(name),
             records=tuple(self._records),
@@ -212,7 +222,7 @@ class Remembered:
             turns_before=tuple(self._turns_before),
         )
 
-    def _take(self, entry: Entry, messages: list[Numbered]) -> None:
+    def _add_entry(self, entry: Entry, messages: list[Numbered]) -> None:
         if not isinstance(entry, Appended):
             before = (len(self.messages), self._tokens)
             self._landmarks.append(landmark(len(self.entries), kind_of(entry), entry.at, *before))
@@ -227,7 +237,7 @@ class Remembered:
         self._times = [min(together), max(together)] if together else []
 
     def _at(self, version: int) -> int:
-        """Return how many of its versions are not after this one."""
+        """Return how many of its versions are not later than this one."""
         return bisect_right(self._versions, version)
 
     def _length(self, versions: int) -> int:
@@ -237,16 +247,16 @@ class Remembered:
 class MemoryStore:
     """Keeps sessions in this process only."""
 
-    def __init__(self, *, conceal: Conceal = as_it_is) -> None:
+    def __init__(self, *, conceal: Conceal = conceal_nothing) -> None:
         self._conceal = conceal
         self._lock = Lock()
-        self._sessions: dict[str, Remembered] = {}
-        self._fingerprints = RememberedTrails()
+        self._sessions: dict[str, MemorySession] = {}
+        self._fingerprints = MemoryFingerprints()
         self._newest = 0
         self._is_closed = False
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
-        """Keep what is new, or raise StaleLedger."""
+        """Store an append, or raise StaleLedger."""
         with self._open():
             now = self._sessions.get(session)
             found = now.version if now else 0
@@ -254,7 +264,7 @@ class MemoryStore:
                 raise StaleLedger(session, expected=expected, found=found)
             if new == Append():
                 return found
-            now = now or Remembered()
+            now = now or MemorySession()
             now.add(self._newest + 1, new)
             self._sessions[session] = now
             self._newest += 1
@@ -281,7 +291,7 @@ class MemoryStore:
             return now.messages[max(first - 1, 0) : max(end - 1, 0)]
 
     def copy(self, session: str, to: str, about: About, /) -> int:
-        """Begin another session with the ledger of this one."""
+        """Create the session `to` with the ledger of this one."""
         with self._open():
             if to in self._sessions:
                 raise StaleLedger(to, expected=0, found=self._sessions[to].version)
@@ -292,7 +302,7 @@ class MemoryStore:
             return self._newest
 
     def delete(self, session: str, /, *others: str) -> bool:
-        """Forget sessions; return whether there was one of them."""
+        """Delete sessions; return whether any of them existed."""
         with self._open():
             return sum(self._forget(name) for name in (session, *others)) > 0
 
@@ -301,12 +311,12 @@ class MemoryStore:
         return self._sessions.pop(session, None) is not None
 
     def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
+        """Return all sessions, most recently changed first."""
         with self._open():
             return [self._sessions[name].listed(name) for name in self._names()]
 
     def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
-        """Return what these sessions, or all, did and cost."""
+        """Return the turn records and events of these sessions, or of all."""
         wanted = None if sessions is None else set(sessions)
         with self._open():
             return [
@@ -323,9 +333,11 @@ class MemoryStore:
                 for name in self._names()
                 for number, numbered in reversed(list(enumerate(self._sessions[name].messages, start=1)))
             ]
-        texts = [folded_terms(words_of(numbered.message, self._conceal)) for *_, numbered in all_messages]
+        texts = [
+            folded_terms(searchable_text(numbered.message, self._conceal)) for *_, numbered in all_messages
+        ]
         scores = rank([folded_terms(phrase) for phrase in phrases_in(words)], texts)
-        # Newest first already, and sorting leaves equals as they are.
+        # The messages are newest first, and sorting is stable.
         best = sorted(scores, key=lambda index: -scores[index])
         hits = (
             Hit(session=name, number=number, tokens=numbered.tokens, score=scores[index])
@@ -336,18 +348,18 @@ class MemoryStore:
         return [hit for hit, _ in zip(hits, range(limit), strict=False)]
 
     def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
-        """Note what a session was seen with."""
+        """Record the digests a session was last seen with."""
         with self._open():
             if fingerprint.session in self._sessions:
                 self._fingerprints.record_fingerprint(fingerprint)
 
     def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
-        """Return the sessions that were seen with one of these keys."""
+        """Return the sessions that were once seen with one of these digests."""
         with self._open():
             return self._fingerprints.lookup_fingerprints(tenant, keys)
 
     def secret(self) -> bytes:
-        """Return the bytes that were drawn when the store was made."""
+        """Return the random bytes that were drawn when the store was made."""
         with self._open():
             return self._fingerprints.secret
 
@@ -368,10 +380,10 @@ class MemoryStore:
             yield
 
     @contextmanager
-    def _seen(self, session: str, version: int) -> Iterator[Remembered]:
+    def _seen(self, session: str, version: int) -> Iterator[MemorySession]:
         """Hand out a session that had this version, an empty one for 0, or raise StaleLedger."""
         with self._open():
-            now = self._sessions.get(session, Remembered())
+            now = self._sessions.get(session, MemorySession())
             if version and not now.had(version):
                 raise StaleLedger(session, expected=version, found=now.version)
             yield now

@@ -1,4 +1,4 @@
-"""From the address of a store to the store."""
+"""Opens the store at an address."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,34 @@ from lowwater.stores.shared import Conceal
 from lowwater.stores.sqlite.connections import sqlite_address
 from lowwater.stores.sqlite.store import SqliteStore
 
-SCHEMES = ("postgresql://", "postgres://")
-"""How an address of such a store begins."""
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+"""How the address of a PostgreSQL store begins."""
+
+_BUILT_IN = ("memory:", "sqlite:", *POSTGRES_SCHEMES)
+
+
+def open_store(address: str, *, conceal: Conceal = conceal_secrets, others: Sequence[str] = ()) -> Store:
+    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
+
+    A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute; any other is relative to the current folder
+    or, with `~/`, to the home directory. With `?sync=normal` after it, commits do not wait for the disk (`Sync` in
+    `stores/sqlite/connections.py`). Every `memory:` is a new store. `conceal` removes secrets from a text before its words are
+    indexed. `others` are the addresses of plugins, for the error message.
+    """
+    if address == "memory:":
+        return MemoryStore(conceal=conceal)
+    if address.startswith(POSTGRES_SCHEMES):
+        return open_postgres(address, conceal=conceal)
+    file = sqlite_address(address)
+    if file is None:
+        *first, last = ("memory:", "sqlite:///PATH", "postgresql://…", *others)
+        raise BadSetting(f"no store is at {_shown(address)!r}: write {', '.join(first)} or {last}")
+    return SqliteStore(file.path, conceal=conceal, sync=file.sync)
+
+
+def is_own(address: str) -> bool:
+    """Return whether an address is meant for one of the built-in stores, valid or not."""
+    return address.startswith(_BUILT_IN)
 
 
 def open_postgres(address: str, *, conceal: Conceal) -> Store:
@@ -23,33 +49,7 @@ def open_postgres(address: str, *, conceal: Conceal) -> Store:
     return PostgresStore(address, conceal=conceal)
 
 
-_OWN = ("memory:", "sqlite:", *SCHEMES)
-
-
-def is_own(address: str) -> bool:
-    """Return whether an address, right or wrong, is meant for one of our own stores."""
-    return address.startswith(_OWN)
-
-
-def open_store(address: str, *, conceal: Conceal = conceal_secrets, others: Sequence[str] = ()) -> Store:
-    """Return the store at `memory:`, `sqlite:///PATH` or `postgresql://…`, or raise BadSetting.
-
-    A PATH that begins with a slash (`sqlite:////var/lib/lowwater.db`) is absolute, any other starts in the current folder or,
-    with `~/`, at home; with `?sync=normal` behind it, commits do not wait for the disk (`stores/sqlite/connections.py`). Every `memory:` is a store of its own. `conceal` takes secrets out of a text
-    before its words are indexed. `others` are addresses that are opened elsewhere, as an error names them.
-    """
-    if address == "memory:":
-        return MemoryStore(conceal=conceal)
-    if address.startswith(SCHEMES):
-        return open_postgres(address, conceal=conceal)
-    file = sqlite_address(address)
-    if file is None:
-        *first, last = ("memory:", "sqlite:///PATH", "postgresql://…", *others)
-        raise BadSetting(f"no store is at {_shown(address)!r}: write {', '.join(first)} or {last}")
-    return SqliteStore(file.path, conceal=conceal, sync=file.sync)
-
-
 def _shown(address: str) -> str:
-    """Return the address as an error may show it: without what could be a password."""
+    """Return the address as an error may show it: without anything that could be a password."""
     scheme, _, rest = address.rpartition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else address

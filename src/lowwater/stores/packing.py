@@ -1,4 +1,8 @@
-"""Entries, records and events as bytes and back, without loss; messages apart from them, each known by a digest."""
+"""Entries, turn records and events as bytes and back, without loss.
+
+Messages are stored apart from the entries that bring them, once each, under the digest of their bytes. Everything else is
+sealed: stored behind its own digest, so that damage is noticed when it is read.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -30,6 +34,9 @@ from lowwater.errors import BadInput, IllegalEntry
 
 KEY_BYTES = 16
 
+DEEPEST = 16
+"""The longest chain of compactions stored as differences; the next one is written in full."""
+
 
 class AppendedKeys(
     Struct,
@@ -39,7 +46,7 @@ class AppendedKeys(
     rename=stored_as("appended"),
     forbid_unknown_fields=True,
 ):
-    """An `Appended` entry that names its messages instead of holding them."""
+    """An `Appended` entry with the keys of its messages instead of the messages."""
 
     at: float
     keys: tuple[bytes, ...]
@@ -49,7 +56,7 @@ class AppendedKeys(
 class Copied(
     Struct, frozen=True, kw_only=True, array_like=True, rename=stored_as("copied"), forbid_unknown_fields=True
 ):
-    """So many stands of an earlier compaction, from one of them on."""
+    """`count` items of an earlier compaction's view, starting at `first`."""
 
     first: int
     count: int
@@ -63,7 +70,7 @@ class CompactedSince(
     rename=stored_as("compacted_since"),
     forbid_unknown_fields=True,
 ):
-    """A `Compacted` entry that says what is different from the one at the position `base` of the same session."""
+    """A `Compacted` entry as its difference from the one at the position `base` of the same session."""
 
     at: float
     mechanisms: tuple[str, ...]
@@ -71,10 +78,10 @@ class CompactedSince(
     depth: int
     """How many compactions have to be read before this one can be."""
     pieces: tuple[Copied | bytes, ...]
-    """In order: stands of the base, and new ones, each as bytes."""
+    """The view in order: items copied from the base, and new ones, each as bytes."""
 
 
-KeptEntry = (
+StoredEntry = (
     Opened
     | AppendedKeys
     | PreambleChanged
@@ -85,23 +92,11 @@ KeptEntry = (
     | Retracted
     | Checkpointed
 )
-"""What an entry is stored as."""
-
-DEEPEST = 16
-"""How many compactions at most are told by what changed since the one before, until one is written in full again."""
-
-_encoder = msgspec.msgpack.Encoder()
-_entry_decoder: msgspec.msgpack.Decoder[KeptEntry] = msgspec.msgpack.Decoder(KeptEntry)
-_stand_decoder: msgspec.msgpack.Decoder[ViewItem] = msgspec.msgpack.Decoder(
-    KeptRange | AlteredMessage | SummarizedSpan
-)
-_message_decoder = msgspec.msgpack.Decoder(Message)
-_record_decoder = msgspec.msgpack.Decoder(TurnRecord)
-_event_decoder: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
+"""The forms in which an entry is stored."""
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """A message to be stored once, its key and its bytes; and its size where it was appended."""
+    """A message to be stored once, under the digest of its bytes, and its size in tokens."""
 
     key: bytes
     body: bytes
@@ -110,7 +105,7 @@ class Content(Struct, frozen=True, kw_only=True):
 
 
 class Packed(Struct, frozen=True, kw_only=True):
-    """An entry to be stored: its bytes, and the messages it brought, in order."""
+    """An entry to be stored: its bytes, and the messages it brings, in order."""
 
     entry: Entry
     body: bytes
@@ -122,8 +117,36 @@ class Packed(Struct, frozen=True, kw_only=True):
         return kind_of(self.entry)
 
 
+class Base(Struct, frozen=True, kw_only=True):
+    """A compaction that the next one may be stored as a difference from."""
+
+    position: int
+    items: tuple[ViewItem, ...]
+    depth: int = 0
+    """How many compactions have to be read before this one can be; 0 if it is stored in full."""
+
+
+class Broken(Exception):
+    """The bytes are not what was written; raised and caught inside the store."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+_entry_decoder: msgspec.msgpack.Decoder[StoredEntry] = msgspec.msgpack.Decoder(StoredEntry)
+
+_item_decoder: msgspec.msgpack.Decoder[ViewItem] = msgspec.msgpack.Decoder(
+    KeptRange | AlteredMessage | SummarizedSpan
+)
+
+_message_decoder = msgspec.msgpack.Decoder(Message)
+
+_record_decoder = msgspec.msgpack.Decoder(TurnRecord)
+
+_event_decoder: msgspec.msgpack.Decoder[Event] = msgspec.msgpack.Decoder(Event)
+
+
 def pack(entry: Entry) -> Packed:
-    """Return the entry as bytes, or raise BadInput if its text is no Unicode or IllegalEntry if a message has no size."""
+    """Return the entry as bytes, or raise BadInput if its text is not valid Unicode, IllegalEntry if a message has no size."""
     if not isinstance(entry, Appended):
         return Packed(entry=entry, body=_encoded(entry))
     contents = tuple(_content(numbered) for numbered in messages_in(entry))
@@ -132,39 +155,54 @@ def pack(entry: Entry) -> Packed:
     return Packed(entry=entry, body=body, contents=contents)
 
 
-class Base(Struct, frozen=True, kw_only=True):
-    """A compaction that the next one may be told by."""
-
-    position: int
-    stands: tuple[ViewItem, ...]
-    depth: int = 0
+def _content(numbered: Numbered) -> Content:
+    message = numbered.message
+    body = _encoded(replace(message, memo=b"") if message.memo else message)
+    return Content(key=digest(body), body=body, message=message, tokens=numbered.tokens)
 
 
-def pack_since(packed: Sequence[Packed], first: int, base: Base | None) -> list[Packed]:
-    """Return packed entries, the first of which gets the position `first`, with compactions told by what they changed.
+def messages_in(entry: Entry) -> list[Numbered]:
+    """Return the messages that an entry brings, or raise IllegalEntry if one has no size."""
+    if not isinstance(entry, Appended):
+        return []
+    if len(entry.messages) != len(entry.tokens):
+        raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
+    return [
+        Numbered(message=message, tokens=tokens)
+        for message, tokens in zip(entry.messages, entry.tokens, strict=True)
+    ]
 
-    `base` is the last compaction before them. A view changes little from one compaction to the next, and most of what it shows
-    would be written again each time.
+
+def kind_of(entry: Entry) -> str:
+    """Return the entry's tag."""
+    return str(entry.__struct_config__.tag)
+
+
+def pack_differences(packed: Sequence[Packed], first: int, base: Base | None) -> list[Packed]:
+    """Return packed entries with each compaction as its difference from the one before, where that is shorter.
+
+    `first` is the position of the first entry, and `base` the last compaction before it. A view changes little from one
+    compaction to the next; in full, most of it would be written again each time.
     """
-    told: list[Packed] = []
+    result: list[Packed] = []
     for position, one in enumerate(packed, start=first):
         entry, body, depth = one.entry, one.body, 0
         if isinstance(entry, Compacted):
             if base is not None and base.depth < DEEPEST:
-                since = _since(entry, base)
-                shorter = _encoded(since)
-                if len(shorter) < len(body):
-                    body, depth = shorter, since.depth
-            base = Base(position=position, stands=entry.stands, depth=depth)
-        told.append(one if body is one.body else replace(one, body=body))
-    return told
+                since = _difference(entry, base)
+                encoded = _encoded(since)
+                if len(encoded) < len(body):
+                    body, depth = encoded, since.depth
+            base = Base(position=position, items=entry.stands, depth=depth)
+        result.append(one if body is one.body else replace(one, body=body))
+    return result
 
 
-def _since(entry: Compacted, base: Base) -> CompactedSince:
-    places = {_encoded(stand): index for index, stand in enumerate(base.stands)}
+def _difference(entry: Compacted, base: Base) -> CompactedSince:
+    places = {_encoded(item): index for index, item in enumerate(base.items)}
     pieces: list[Copied | bytes] = []
-    for stand in entry.stands:
-        body = _encoded(stand)
+    for item in entry.stands:
+        body = _encoded(item)
         place = places.get(body)
         last = pieces[-1] if pieces else None
         if place is None:
@@ -182,59 +220,45 @@ def _since(entry: Compacted, base: Base) -> CompactedSince:
     )
 
 
-def joined_stands(base: Sequence[ViewItem], pieces: Iterable[Copied | bytes]) -> tuple[ViewItem, ...]:
-    """Return the stands of a compaction that was told by what it changed, or raise msgspec.MsgspecError."""
-    stands: list[ViewItem] = []
-    for piece in pieces:
-        if isinstance(piece, Copied):
-            stands += base[piece.first : piece.first + piece.count]
-        else:
-            stands.append(_stand_decoder.decode(piece))
-    return tuple(stands)
-
-
-def kind_of(entry: Entry) -> str:
-    """Return the entry's tag."""
-    return str(entry.__struct_config__.tag)
-
-
-def messages_in(entry: Entry) -> list[Numbered]:
-    """Return the messages that an entry brings, or raise IllegalEntry if one has no size."""
-    if not isinstance(entry, Appended):
-        return []
-    if len(entry.messages) != len(entry.tokens):
-        raise IllegalEntry(f"{len(entry.messages)} messages came with {len(entry.tokens)} sizes")
-    return [
-        Numbered(message=message, tokens=tokens)
-        for message, tokens in zip(entry.messages, entry.tokens, strict=True)
-    ]
-
-
-def keys_in(body: bytes) -> tuple[bytes, ...]:
-    """Return the keys of the messages that a packed entry names, or raise msgspec.MsgspecError."""
-    kept = _entry_decoder.decode(body)
-    return kept.keys if isinstance(kept, AppendedKeys) else ()
-
-
-def unpack_kept(body: bytes) -> KeptEntry:
-    """Return what was stored for an entry, or raise msgspec.MsgspecError."""
-    return _entry_decoder.decode(body)
-
-
 def unpack(
-    body: bytes, messages: Mapping[bytes, Message], stands: Mapping[int, tuple[ViewItem, ...]] | None = None
+    body: bytes, messages: Mapping[bytes, Message], items: Mapping[int, tuple[ViewItem, ...]] | None = None
 ) -> Entry:
     """Return the entry these bytes are, or raise msgspec.MsgspecError.
 
-    `messages` has those it names, and `stands` those of the compaction that it is told by, or KeyError is raised.
+    `messages` must have its messages by key, and `items` the view of the compaction it is a difference from, by position;
+    otherwise KeyError is raised.
     """
-    kept = _entry_decoder.decode(body)
-    if isinstance(kept, AppendedKeys):
-        return Appended(at=kept.at, messages=tuple(messages[key] for key in kept.keys), tokens=kept.tokens)
-    if isinstance(kept, CompactedSince):
-        joined = joined_stands((stands or {})[kept.base], kept.pieces)
-        return Compacted(at=kept.at, mechanisms=kept.mechanisms, stands=joined)
-    return kept
+    stored = _entry_decoder.decode(body)
+    if isinstance(stored, AppendedKeys):
+        return Appended(
+            at=stored.at, messages=tuple(messages[key] for key in stored.keys), tokens=stored.tokens
+        )
+    if isinstance(stored, CompactedSince):
+        joined = joined_items((items or {})[stored.base], stored.pieces)
+        return Compacted(at=stored.at, mechanisms=stored.mechanisms, stands=joined)
+    return stored
+
+
+def unpack_stored(body: bytes) -> StoredEntry:
+    """Return an entry in its stored form, or raise msgspec.MsgspecError."""
+    return _entry_decoder.decode(body)
+
+
+def joined_items(base: Sequence[ViewItem], pieces: Iterable[Copied | bytes]) -> tuple[ViewItem, ...]:
+    """Return the view of a compaction that was stored as a difference, or raise msgspec.MsgspecError."""
+    items: list[ViewItem] = []
+    for piece in pieces:
+        if isinstance(piece, Copied):
+            items += base[piece.first : piece.first + piece.count]
+        else:
+            items.append(_item_decoder.decode(piece))
+    return tuple(items)
+
+
+def keys_in(body: bytes) -> tuple[bytes, ...]:
+    """Return the keys of the messages that a packed entry brings, or raise msgspec.MsgspecError."""
+    stored = _entry_decoder.decode(body)
+    return stored.keys if isinstance(stored, AppendedKeys) else ()
 
 
 def unpack_message(body: bytes) -> Message:
@@ -262,30 +286,8 @@ def unpack_event(body: bytes) -> Event:
     return _event_decoder.decode(body)
 
 
-def digest(body: bytes) -> bytes:
-    """Return what tells these bytes from any others."""
-    return blake2b(body, digest_size=KEY_BYTES).digest()
-
-
-def _content(numbered: Numbered) -> Content:
-    message = numbered.message
-    body = _encoded(replace(message, memo=b"") if message.memo else message)
-    return Content(key=digest(body), body=body, message=message, tokens=numbered.tokens)
-
-
-def _encoded(value: object) -> bytes:
-    try:
-        return _encoder.encode(value)
-    except UnicodeEncodeError as error:
-        raise BadInput(f"text with half a character cannot be stored: {error.reason}") from None
-
-
-class Broken(Exception):
-    """The bytes are not what was written; never leaves the store."""
-
-
 def seal(body: bytes) -> bytes:
-    """Return the bytes behind their digest."""
+    """Return the bytes with their digest in front."""
     return digest(body) + body
 
 
@@ -294,3 +296,15 @@ def unseal(sealed: object) -> bytes:
     if isinstance(sealed, bytes) and digest(sealed[KEY_BYTES:]) == sealed[:KEY_BYTES]:
         return sealed[KEY_BYTES:]
     raise Broken("it is not what was written")
+
+
+def digest(body: bytes) -> bytes:
+    """Return the digest that identifies these bytes."""
+    return blake2b(body, digest_size=KEY_BYTES).digest()
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError as error:
+        raise BadInput(f"text with half a character cannot be stored: {error.reason}") from None

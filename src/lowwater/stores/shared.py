@@ -1,4 +1,4 @@
-"""What the databases have in common: columns for people, words for the index, rows back to entries."""
+"""What the SQLite and PostgreSQL stores share: readable columns, words for the search index, and rows back to entries."""
 
 import logging
 import re
@@ -23,62 +23,142 @@ from lowwater.stores.packing import (
     CompactedSince,
     Content,
     digest,
-    joined_stands,
+    joined_items,
     keys_in,
     unpack,
     unpack_event,
-    unpack_kept,
     unpack_message,
     unpack_record,
+    unpack_stored,
     unseal,
 )
 
 _log = logging.getLogger("lowwater")
 
+MOST_WORDS = 200
+"""How many different words of a search are looked for; of a pasted log, the beginning is enough."""
 
-class UnwritableAccounts(Exception):
-    """The tables of records and events cannot be written; never leaves the store."""
-
-
-class AccountsApart:
-    """Writes appends, without their record and events where these alone make it fail; the log says so once."""
-
-    def __init__(self, place: object) -> None:
-        self._place = place
-        self._told = False
-
-    def written(self, new: Append, write: Callable[[Append], int]) -> int:
-        """Return the version that `write` gave to what is new, or to as much of it as can be written."""
-        try:
-            return write(new)
-        except UnwritableAccounts as error:
-            said = str(error)
-        if not self._told:
-            self._told = True
-            _log.warning(
-                "the store %s cannot record what its sessions do and cost (%s): everything else is kept; restore a copy with all "
-                "of its tables, or choose another place",
-                self._place,
-                said,
-            )
-        return write(replace(new, record=None, events=()))
-
-
-Value = int | float | str | None
+MESSAGES_PER_QUERY = 500
+"""Messages fetched in one query; SQLite takes at least 999 values."""
 
 TURN_COLUMNS = (
     *("at", "model", "uncached", "cache_read", "cache_write", "cache_write_long", "output"),
     *("cost", "untouched", "removed", "decision"),
 )
+
 EVENT_COLUMNS = (
     *("at", "kind", "reason", "model", "mode", "mechanisms", "number", "tokens_before", "tokens_after"),
     *("reclaimed", "ratio", "items_before", "items_after", "first_changed", "disturbed", "summary_tokens"),
     *("summarizer", "score", "seconds", "cost", "price", "saves", "payback", "rejected"),
 )
 
+_UNSPACED = re.compile(
+    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
+)
+
+_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
+
+_TERM = re.compile(r"[^\W_]+")
+
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
+Value = int | float | str | None
+
+Conceal = Callable[[str], str]
+"""Takes secrets out of a text before its words are indexed."""
+
+Fetch = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
+"""Fetches contents by their keys: yields key and bytes of those that exist, in any order."""
+
+FetchEntry = Callable[[int], object]
+"""Fetches the stored bytes of an entry of the same session by its position; None if there is none."""
+
+
+class EntryRow(Struct, frozen=True, kw_only=True):
+    """An entry as it is stored."""
+
+    version: int
+    position: int
+    sealed: object
+
+
+class MessageRow(Struct, frozen=True, kw_only=True):
+    """A message as it is stored: its number and size in the session, and its content."""
+
+    number: int
+    tokens: int
+    key: object
+    body: object
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """What an append adds to the totals of its session; times and model are None if the append has none."""
+
+    entries: int
+    messages: int
+    tokens: int
+    turns: int
+    compactions: int
+    model: str | None
+    first: float | None
+    """The earliest time of anything in the append."""
+    last: float | None
+
+
+class UnwritableAccounts(Exception):
+    """The tables of turn records and events cannot be written; raised and caught inside the store."""
+
+
+class DamagedVersion(Exception):
+    """Something that a version stored cannot be read; raised and caught inside the store."""
+
+    def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
+        """Note the version; `intact` means that the bytes are as they were written, in a form that is not known here."""
+        super().__init__(what)
+        self.version = version
+        self.intact = intact
+
+    def reported(self, session: str, whole: int) -> DamagedStore:
+        """Return the error for the caller; `whole` is the last version before the damage, 0 if there is none."""
+        if self.intact:
+            upto = f", or read it here up to version {whole}" if whole else ""
+            return UnknownForm(
+                f"session {session!r} has {self}, which this Lowwater does not know: "
+                f"use the Lowwater that stored it, or a newer one{upto}",
+                session,
+                whole,
+            )
+        way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
+        salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
+        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
+
+
+class AccountFallback:
+    """Writes appends without their record and events if only these cannot be written; logs that once."""
+
+    def __init__(self, place: object) -> None:
+        self._place = place
+        self._has_logged = False
+
+    def write(self, new: Append, write: Callable[[Append], int]) -> int:
+        """Return the version that `write` gave to the append, or to as much of it as can be written."""
+        try:
+            return write(new)
+        except UnwritableAccounts as error:
+            reason = str(error)
+        if not self._has_logged:
+            self._has_logged = True
+            _log.warning(
+                "the store %s cannot record what its sessions do and cost (%s): everything else is kept; restore a copy with all "
+                "of its tables, or choose another place",
+                self._place,
+                reason,
+            )
+        return write(replace(new, record=None, events=()))
+
 
 def turn_values(record: TurnRecord) -> tuple[Value, ...]:
-    """Return a record's columns; the usage is all NULL where the provider reported none."""
+    """Return a record's columns; the usage is NULL if the provider reported none."""
     used = record.usage
     usage: tuple[Value, ...] = (
         (None,) * 5
@@ -90,7 +170,7 @@ def turn_values(record: TurnRecord) -> tuple[Value, ...]:
 
 
 def event_values(event: Event) -> tuple[Value, ...]:
-    """Return an event's columns; of a skip, the prompt that was left as it is stands before and after."""
+    """Return an event's columns; for a skip, the size of the prompt is both the size before and after."""
     match event:
         case Compaction():
             return (
@@ -102,7 +182,7 @@ def event_values(event: Event) -> tuple[Value, ...]:
                 len(event.rejected),
             )
         case Skip():
-            told: dict[str, Value] = {
+            values: dict[str, Value] = {
                 "at": event.at,
                 "kind": "skip",
                 "reason": event.because.code,
@@ -111,25 +191,11 @@ def event_values(event: Event) -> tuple[Value, ...]:
                 "reclaimed": 0,
                 "rejected": len(event.rejected),
             }
-            return tuple(told.get(column) for column in EVENT_COLUMNS)
-
-
-class Growth(Struct, frozen=True, kw_only=True):
-    """Figures to add up; times and model are None where the append says nothing of them."""
-
-    entries: int
-    messages: int
-    tokens: int
-    turns: int
-    compactions: int
-    model: str | None
-    first: float | None
-    """The earliest time of anything in it."""
-    last: float | None
+            return tuple(values.get(column) for column in EVENT_COLUMNS)
 
 
 def growth_of(new: Append, contents: Sequence[Content]) -> Growth:
-    """Return what an append adds, of which `contents` are all messages."""
+    """Return what an append with these messages adds to the totals."""
     records = () if new.record is None else (new.record,)
     times = [happened.at for happened in (*new.entries, *new.events, *records)]
     models = [entry.model for entry in new.entries if isinstance(entry, Opened | ModelChanged)]
@@ -145,225 +211,63 @@ def growth_of(new: Append, contents: Sequence[Content]) -> Growth:
     )
 
 
-Conceal = Callable[[str], str]
-"""Takes secrets out of a text before its words are indexed."""
-
-MOST_WORDS = 200
-"""How many different words of a search are looked for; whoever pastes a whole log means its beginning too."""
-
-_UNSPACED = re.compile(
-    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
-)
-_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
-_TERM = re.compile(r"[^\W_]+")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-
-
-def as_it_is(text: str) -> str:
-    """Return the text: nothing is concealed."""
-    return text
-
-
-def spaced(text: str) -> str:
-    """Return the text with each Chinese, Japanese and Korean character a word, for these are written without spaces.
-
-    A query has to be spaced likewise: the characters of a word, next to each other, find it.
-    """
-    return text if text.isascii() else _UNSPACED.sub(r" \1 ", normalize("NFC", text))
-
-
-def words_of(message: Message, conceal: Conceal = as_it_is) -> str:
-    """Return all text of a message that may be found, ready for the index."""
-    return spaced(conceal("\n".join(texts_of(message))))
-
-
-def phrases_in(words: str) -> list[str]:
-    """Return the different words of a search, each as the terms that have to follow each other, with a space between.
-
-    Terms are letters and digits only: what stands between them has no meaning to an index, nor can it have one to a query.
-    """
-    phrases = (" ".join(_TERM.findall(spaced(word))) for word in _BETWEEN_WORDS.split(words))
-    return list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_WORDS]
-
-
-def folded_terms(text: str) -> list[str]:
-    """Return the terms of a spaced text with case and accents taken away, as SQLite's index compares them."""
-    plain = text if text.isascii() else normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
-    return _TERM.findall(plain.lower())
-
-
-AT_ONCE = 500
-"""Messages asked for in one query; SQLite takes at least 999 values."""
-
-
-class Row(Struct, frozen=True, kw_only=True):
-    """An entry as it is stored."""
-
-    version: int
-    position: int
-    sealed: object
-
-
-class Hurt(Exception):
-    """What a version brought cannot be read; never leaves the store."""
-
-    def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
-        """Note the version; `intact` says that the bytes are what was written, so that only their form is unknown."""
-        super().__init__(what)
-        self.version = version
-        self.intact = intact
-
-    def reported(self, session: str, whole: int) -> DamagedStore:
-        """Return what the caller is told; `whole` is the version before the damage, 0 if there is none."""
-        if self.intact:
-            upto = f", or read it here up to version {whole}" if whole else ""
-            return UnknownForm(
-                f"session {session!r} has {self}, which this Lowwater does not know: "
-                f"use the Lowwater that stored it, or a newer one{upto}",
-                session,
-                whole,
-            )
-        way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
-        salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
-        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
-
-
-Fetch = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
-"""Finds content by its keys: yields key and bytes of what there is, in any order."""
-
-
-FetchEntry = Callable[[int], object]
-"""Finds the stored bytes of one entry of the same session by its position; None if there is none."""
-
-
-def base_at(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, ...]] | None = None) -> Base:
-    """Return a stored compaction, reading those that it is told by, or raise Broken or msgspec.MsgspecError."""
-    known = {} if known is None else known
-    waiting: list[tuple[int, CompactedSince]] = []
-    at, depth = position, 0
-    while at not in known:
-        kept = unpack_kept(unseal(fetch(at)))
-        if isinstance(kept, Compacted):
-            known[at] = kept.stands
-        elif isinstance(kept, CompactedSince) and kept.base < at:
-            waiting.append((at, kept))
-            depth = depth or kept.depth
-            at = kept.base
-        else:
-            raise Broken("a compaction before it is gone")
-    for at, since in reversed(waiting):
-        known[at] = joined_stands(known[since.base], since.pieces)
-    return Base(position=position, stands=known[position], depth=depth)
-
-
-def restore_entries(rows: Iterable[Row], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
-    """Yield the entries of these rows or raise Hurt; messages are fetched for many at once, so that no row costs a query."""
+def restore_entries(rows: Iterable[EntryRow], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
+    """Yield the entries of these rows, or raise DamagedVersion; messages are fetched for many rows in one query."""
     waiting = iter(rows)
-    stands: dict[int, tuple[ViewItem, ...]] = {}
-    while batch := list(islice(waiting, AT_ONCE)):
+    items: dict[int, tuple[ViewItem, ...]] = {}
+    while batch := list(islice(waiting, MESSAGES_PER_QUERY)):
         messages, unknown = _messages(_keys(batch), fetch)
         for row in batch:
             try:
-                entry = _entry(row, messages, stands, fetch_entry)
+                entry = _entry(row, messages, items, fetch_entry)
             except (Broken, msgspec.MsgspecError) as error:
                 intact = isinstance(error, msgspec.MsgspecError)
-                raise Hurt(row.version, f"entry {row.position} ({error})", intact=intact) from error
+                raise DamagedVersion(row.version, f"entry {row.position} ({error})", intact=intact) from error
             except KeyError as error:
                 why = unknown.get(error.args[0])
-                said = f"entry {row.position} ({why or 'a message of it is gone or changed'})"
-                raise Hurt(row.version, said, intact=why is not None) from error
+                what = f"entry {row.position} ({why or 'a message of it is gone or changed'})"
+                raise DamagedVersion(row.version, what, intact=why is not None) from error
             yield entry
 
 
 def _entry(
-    row: Row,
+    row: EntryRow,
     messages: dict[bytes, Message],
-    stands: dict[int, tuple[ViewItem, ...]],
+    items: dict[int, tuple[ViewItem, ...]],
     fetch_entry: FetchEntry,
 ) -> Entry:
     body = unseal(row.sealed)
-    kept = unpack_kept(body)
-    if isinstance(kept, CompactedSince):
-        base_at(kept.base, fetch_entry, stands)
-    entry = unpack(body, messages, stands)
+    stored = unpack_stored(body)
+    if isinstance(stored, CompactedSince):
+        load_base(stored.base, fetch_entry, items)
+    entry = unpack(body, messages, items)
     if isinstance(entry, Compacted):
-        stands[row.position] = entry.stands
+        items[row.position] = entry.stands
     return entry
 
 
-class Held(Struct, frozen=True, kw_only=True):
-    """A message as a session holds it: its number and size, and the content it was stored as."""
-
-    number: int
-    tokens: int
-    key: object
-    body: object
-
-
-def restore_messages(
-    numbers: range, found: Iterable[Held], version_of: Callable[[int], int]
-) -> Iterator[Numbered]:
-    """Yield the messages with these numbers, found in their order, or raise Hurt at the first that is gone or changed.
-
-    `version_of` tells with which version a message came.
-    """
-    waiting = iter(found)
-    for number in numbers:
-        held = next(waiting, None)
-        if held is None or held.number != number or not _is_intact(held):
-            raise Hurt(version_of(number), f"message {number} (it is gone or changed)")
-        try:
-            message = unpack_message(cast("bytes", held.body))
-        except msgspec.MsgspecError as error:
-            raise Hurt(version_of(number), f"message {number} ({error})", intact=True) from error
-        yield Numbered(message=message, tokens=held.tokens)
+def load_base(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem, ...]] | None = None) -> Base:
+    """Return a stored compaction, reading back along the chain of differences, or raise Broken or msgspec.MsgspecError."""
+    known = {} if known is None else known
+    waiting: list[tuple[int, CompactedSince]] = []
+    at, depth = position, 0
+    while at not in known:
+        stored = unpack_stored(unseal(fetch(at)))
+        if isinstance(stored, Compacted):
+            known[at] = stored.stands
+        elif isinstance(stored, CompactedSince) and stored.base < at:
+            waiting.append((at, stored))
+            depth = depth or stored.depth
+            at = stored.base
+        else:
+            raise Broken("a compaction before it is gone")
+    for at, since in reversed(waiting):
+        known[at] = joined_items(known[since.base], since.pieces)
+    return Base(position=position, items=known[position], depth=depth)
 
 
-def _is_intact(held: Held) -> bool:
-    return isinstance(held.body, bytes) and digest(held.body) == held.key
-
-
-def restore_event(version: int, sealed: object) -> Event:
-    """Return an event that was stored with this version, or raise Hurt."""
-    try:
-        return unpack_event(unseal(sealed))
-    except (Broken, msgspec.MsgspecError) as error:
-        intact = isinstance(error, msgspec.MsgspecError)
-        raise Hurt(version, f"an event ({error})", intact=intact) from error
-
-
-def restore_carried(session: str, sealed: object) -> bytes:
-    """Return what a session carries besides its entries, nothing if nothing was stored.
-
-    If that is damaged it is logged and left aside: a session goes on without it, for its ledger is whole.
-    """
-    if sealed is None:
-        return b""
-    try:
-        return unseal(sealed)
-    except Broken:
-        _log.warning("session %r: what it carries besides its entries is damaged, and left aside", session)
-        return b""
-
-
-def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:
-    """Return a landmark from what is stored of it."""
-    return Landmark(
-        position=position, kind=cast("LandmarkKind", kind), at=at, messages=messages, tokens=tokens
-    )
-
-
-def restore_record(version: int, sealed: object) -> TurnRecord:
-    """Return the record that was stored with this version, or raise Hurt."""
-    try:
-        return unpack_record(unseal(sealed))
-    except (Broken, msgspec.MsgspecError) as error:
-        intact = isinstance(error, msgspec.MsgspecError)
-        raise Hurt(version, f"a turn record ({error})", intact=intact) from error
-
-
-def _keys(rows: Iterable[Row]) -> list[bytes]:
-    """Return the keys that these rows name; a damaged row names none, and is found out when it is unpacked."""
+def _keys(rows: Iterable[EntryRow]) -> list[bytes]:
+    """Return the keys of the messages in these rows; a damaged row has none, and is reported when it is unpacked."""
     keys: dict[bytes, None] = {}
     for row in rows:
         try:
@@ -376,11 +280,11 @@ def _keys(rows: Iterable[Row]) -> list[bytes]:
 def _messages(
     keys: Sequence[bytes], fetch: Fetch
 ) -> tuple[dict[bytes, Message], dict[bytes, msgspec.MsgspecError]]:
-    """Return the messages with these keys, and why some are unknown; one whose bytes do not match its key is in neither."""
+    """Return the messages with these keys, and why some cannot be decoded; one whose bytes do not match its key is in neither."""
     messages: dict[bytes, Message] = {}
     unknown: dict[bytes, msgspec.MsgspecError] = {}
-    for start in range(0, len(keys), AT_ONCE):
-        for key, body in fetch(keys[start : start + AT_ONCE]):
+    for start in range(0, len(keys), MESSAGES_PER_QUERY):
+        for key, body in fetch(keys[start : start + MESSAGES_PER_QUERY]):
             if not isinstance(body, bytes) or digest(body) != key:
                 continue
             try:
@@ -388,3 +292,98 @@ def _messages(
             except msgspec.MsgspecError as error:
                 unknown[key] = error
     return messages, unknown
+
+
+def restore_messages(
+    numbers: range, found: Iterable[MessageRow], version_of: Callable[[int], int]
+) -> Iterator[Numbered]:
+    """Yield the messages with these numbers, or raise DamagedVersion at the first that is gone or changed.
+
+    `found` are the rows in order; `version_of` returns the version with which a message was stored.
+    """
+    waiting = iter(found)
+    for number in numbers:
+        row = next(waiting, None)
+        if row is None or row.number != number or not _is_intact(row):
+            raise DamagedVersion(version_of(number), f"message {number} (it is gone or changed)")
+        try:
+            message = unpack_message(cast("bytes", row.body))
+        except msgspec.MsgspecError as error:
+            raise DamagedVersion(version_of(number), f"message {number} ({error})", intact=True) from error
+        yield Numbered(message=message, tokens=row.tokens)
+
+
+def _is_intact(row: MessageRow) -> bool:
+    return isinstance(row.body, bytes) and digest(row.body) == row.key
+
+
+def restore_record(version: int, sealed: object) -> TurnRecord:
+    """Return the record that was stored with this version, or raise DamagedVersion."""
+    try:
+        return unpack_record(unseal(sealed))
+    except (Broken, msgspec.MsgspecError) as error:
+        intact = isinstance(error, msgspec.MsgspecError)
+        raise DamagedVersion(version, f"a turn record ({error})", intact=intact) from error
+
+
+def restore_event(version: int, sealed: object) -> Event:
+    """Return an event that was stored with this version, or raise DamagedVersion."""
+    try:
+        return unpack_event(unseal(sealed))
+    except (Broken, msgspec.MsgspecError) as error:
+        intact = isinstance(error, msgspec.MsgspecError)
+        raise DamagedVersion(version, f"an event ({error})", intact=intact) from error
+
+
+def restore_carried(session: str, sealed: object) -> bytes:
+    """Return the carried state of a session, empty if nothing was stored.
+
+    If it is damaged, that is logged and the state is ignored: the session goes on without it, for its ledger is whole.
+    """
+    if sealed is None:
+        return b""
+    try:
+        return unseal(sealed)
+    except Broken:
+        _log.warning("session %r: what it carries besides its entries is damaged, and left aside", session)
+        return b""
+
+
+def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:
+    """Return a landmark from its columns."""
+    return Landmark(
+        position=position, kind=cast("LandmarkKind", kind), at=at, messages=messages, tokens=tokens
+    )
+
+
+def conceal_nothing(text: str) -> str:
+    """Return the text unchanged."""
+    return text
+
+
+def searchable_text(message: Message, conceal: Conceal = conceal_nothing) -> str:
+    """Return all searchable text of a message, ready for the index."""
+    return spaced(conceal("\n".join(texts_of(message))))
+
+
+def spaced(text: str) -> str:
+    """Return the text with spaces around each Chinese, Japanese and Korean character, so that each is indexed as a word.
+
+    These are written without spaces. A query has to be treated likewise: it finds a word as a phrase of its characters.
+    """
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", normalize("NFC", text))
+
+
+def phrases_in(words: str) -> list[str]:
+    """Return the different words of a search, each as a phrase: terms that have to follow each other, with spaces between.
+
+    Terms are letters and digits only, as in the index; no character is left that could mean something in a query's syntax.
+    """
+    phrases = (" ".join(_TERM.findall(spaced(word))) for word in _BETWEEN_WORDS.split(words))
+    return list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_WORDS]
+
+
+def folded_terms(text: str) -> list[str]:
+    """Return the terms of a spaced text without case and accents, as SQLite's index compares them."""
+    plain = text if text.isascii() else normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
+    return _TERM.findall(plain.lower())

@@ -1,4 +1,4 @@
-"""Where a model that writes summaries is asked, and how long its answer may be."""
+"""The endpoint of a model that writes summaries: URL, headers and key, and the limit of its output."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from lowwater.core.messages import Format
 from lowwater.errors import BadSetting
 
-_HOMES: MappingProxyType[Format, str] = MappingProxyType(
+_BASE_URLS: MappingProxyType[Format, str] = MappingProxyType(
     {
         "anthropic": "https://api.anthropic.com",
         "openai_chat": "https://api.openai.com/v1",
         "openai_responses": "https://api.openai.com/v1",
     }
 )
+
 _KEYS: MappingProxyType[Format, str] = MappingProxyType(
     {
         "anthropic": "ANTHROPIC_API_KEY",
@@ -25,39 +26,59 @@ _KEYS: MappingProxyType[Format, str] = MappingProxyType(
         "openai_responses": "OPENAI_API_KEY",
     }
 )
+
 _PATHS: MappingProxyType[Format, str] = MappingProxyType(
     {"anthropic": "/messages", "openai_chat": "/chat/completions", "openai_responses": "/responses"}
 )
+
 _BETA = "anthropic-beta"
+
 _ANTHROPIC_VERSION = "2023-06-01"
+
+_HEADROOM = 2
+"""The limit is this many times the wanted size: models count other tokens, and a summary must not be cut off."""
+
+THINKING = 8_000
+"""Tokens allowed for thinking if it counts against the limit and its budget is not known."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """One model at one place."""
+    """A model at a URL."""
 
     model: str
     format: Format
     url: str
     headers: Mapping[str, str]
-    """Everything that is sent, the key included."""
+    """All headers that are sent, the key included."""
 
     def __repr__(self) -> str:
         return f"Endpoint(model={self.model!r}, format={self.format!r}, host={self.host!r})"
 
     @property
     def host(self) -> str:
-        """The host that is asked; nothing else of the URL, whose query may hold a key."""
+        """The host; nothing else of the URL may be shown, because its query may hold a key."""
         return urlsplit(self.url).hostname or ""
 
     @property
     def limits_completion(self) -> bool:
-        """Whether it wants the limit of its output, thinking included, as `max_completion_tokens`."""
+        """Whether the limit of the output is `max_completion_tokens`, as OpenAI demands; it includes thinking."""
         return self.format == "openai_chat" and self.host.endswith(("openai.com", "openai.azure.com"))
 
     @property
     def only_streams(self) -> bool:
-        """Whether it refuses to answer unstreamed and to be given a limit, as does what a login with ChatGPT is for."""
+        """Whether it refuses requests without `stream` or with an output limit, as the backend of a ChatGPT login does."""
         return self.format == "openai_responses" and self.host.endswith("chatgpt.com")
+
+
+class OutputLimit(Struct, frozen=True, kw_only=True):
+    """The name and the value of the request's limit; one without a name is not sent."""
+
+    field: str
+    tokens: int
+
+    def fields(self) -> dict[str, int]:
+        """Return the field of the request, if there is one."""
+        return {self.field: self.tokens} if self.field else {}
 
 
 def endpoint_for(
@@ -68,37 +89,28 @@ def endpoint_for(
     format: Format | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Endpoint:
-    """Return where to ask, or raise BadSetting.
+    """Return the endpoint, or raise BadSetting.
 
-    Without a format it is told from the URL, or else from the model. Without a key that of the environment is taken, but
-    only for the provider's own URL: it is never sent to anybody else.
+    Without a `format` it is derived from the URL, or else from the model. Without an `api_key` the environment's is used, but
+    only for the provider's own URL: it is never sent anywhere else.
     """
     if not model:
         raise BadSetting("the summarizer's model is empty: name one")
-    spoken = format or format_of(model, base_url)
-    if spoken not in _HOMES:
-        raise BadSetting(f"unknown format {spoken!r}: expected one of {', '.join(_HOMES)}")
+    spoken = format or format_at(model, base_url)
+    if spoken not in _BASE_URLS:
+        raise BadSetting(f"unknown format {spoken!r}: expected one of {', '.join(_BASE_URLS)}")
     key = api_key if api_key is not None else "" if base_url else os.environ.get(_KEYS[spoken], "")
     own = {"content-type": "application/json", "accept": "application/json", **_credentials(spoken, key)}
     return Endpoint(
         model=model,
         format=spoken,
-        url=_url(base_url or _HOMES[spoken], spoken),
+        url=_url(base_url or _BASE_URLS[spoken], spoken),
         headers=MappingProxyType({**own, **{name.lower(): value for name, value in (headers or {}).items()}}),
     )
 
 
-def with_betas(endpoint: Endpoint, betas: Sequence[str]) -> Endpoint:
-    """Return the endpoint with these of Anthropic's betas in its header, beside those it names already."""
-    named = [each for each in endpoint.headers.get(_BETA, "").split(",") if each.strip()]
-    wanted = list(dict.fromkeys(each.strip() for each in (*named, *betas)))
-    if len(wanted) == len(named):
-        return endpoint
-    return replace(endpoint, headers=MappingProxyType({**endpoint.headers, _BETA: ",".join(wanted)}))
-
-
-def format_of(model: str, base_url: str) -> Format:
-    """Return the format that is spoken there, as far as a URL or a name tell."""
+def format_at(model: str, base_url: str) -> Format:
+    """Return the format of an endpoint, guessed from its URL and the model's name."""
     if not base_url:
         return "anthropic" if model.lower().startswith("claude") else "openai_chat"
     parts = urlsplit(base_url)
@@ -140,21 +152,13 @@ def _path(path: str, format: Format) -> str:
     return f"{path}/v1{end}" if format == "anthropic" and not path.endswith("/v1") else path + end
 
 
-_HEADROOM = 2
-"""Models count in other tokens than ours, and one that ends on its own is better than one cut off."""
-THINKING = 8_000
-"""Tokens for thinking where a model may think, its limit counts that, and nobody says how many it takes."""
-
-
-class OutputLimit(Struct, frozen=True, kw_only=True):
-    """The name of the field, and its value; one without a name is kept in mind and not sent."""
-
-    field: str
-    tokens: int
-
-    def fields(self) -> dict[str, int]:
-        """Return what is sent of it."""
-        return {self.field: self.tokens} if self.field else {}
+def with_betas(endpoint: Endpoint, betas: Sequence[str]) -> Endpoint:
+    """Return the endpoint with these Anthropic betas in its header, in addition to those it has."""
+    named = [each for each in endpoint.headers.get(_BETA, "").split(",") if each.strip()]
+    wanted = list(dict.fromkeys(each.strip() for each in (*named, *betas)))
+    if len(wanted) == len(named):
+        return endpoint
+    return replace(endpoint, headers=MappingProxyType({**endpoint.headers, _BETA: ",".join(wanted)}))
 
 
 def output_limit(endpoint: Endpoint, wanted: int) -> OutputLimit:

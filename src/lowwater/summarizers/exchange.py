@@ -1,4 +1,7 @@
-"""One question to a model as steps: what to post, when to wait, what its answer or refusal means, and what is worth retrying."""
+"""One request to a model as a generator of steps: what to post, how long to wait, what to retry, and what an answer means.
+
+The steps are carried out by `http.py`, blocking or awaited.
+"""
 
 import math
 import re
@@ -19,9 +22,117 @@ from lowwater.core.messages import Opaque
 from lowwater.core.summary.request import Written
 from lowwater.errors import BadInput, SummaryFailed
 
+TRIES = 3
+
+_BACK_OFF = 0.5
+"""Seconds before a busy provider is asked again, doubled each time, unless it names its own.
+
+After a broken connection the first retry is immediate.
+"""
+
+_READ = 20_000
+"""Characters of an error body that are read."""
+
+_ACCESS = frozenset({401, 402, 403, 407})
+
+_BUSY = frozenset({408, 425, 429})
+
+_BEYOND_CONTEXT = re.compile(r"context.{0,3}(?:length|size|window|limit)|maximum context", re.IGNORECASE)
+
+_TOO_LONG = re.compile(rf"too long|too large|too many tokens|{_BEYOND_CONTEXT.pattern}", re.IGNORECASE)
+
+_TOO_LARGE_FOR_ANY_MINUTE = re.compile(r"request too large", re.IGNORECASE)
+
+_NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+
+_STATUSES = MappingProxyType({"rate_limit_exceeded": 429, "server_error": 500, "error": 500})
+"""The HTTP status that an error code inside a 200 answer corresponds to; any other code is about the request."""
+
+_CALLS = frozenset({"tool_use", "tool_calls", "function_call", "pause_turn"})
+
+_DECLINES = frozenset({"refusal", "content_filter"})
+
+_CUT_OFF = frozenset(
+    {"max_tokens", "length", "model_context_window_exceeded", "max_output_tokens", "incomplete"}
+)
+
+_REFUSAL = "refusal"
+
+_REFUSAL_FIELD = b'"refusal"'
+
+_STREAM = (b"event:", b"data:", b":")
+
+_THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
+
+
+class Post(Struct, frozen=True, kw_only=True):
+    """Send the body; the answer has to be complete within `seconds`."""
+
+    body: bytes
+    seconds: float
+
+
+class Pause(Struct, frozen=True, kw_only=True):
+    """Wait before the next step."""
+
+    seconds: float
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """The provider's answer, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    body: bytes
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """There was no answer."""
+
+    because: SummaryFailed
+    again: bool = False
+    """Whether no part of an answer had arrived, so that a retry is not billed twice."""
+
+
+Step = Post | Pause
+
+StepResult = Reply | Lost | None
+
+
+def exchange(body: bytes, left: Callable[[], float]) -> Generator[Step, StepResult, bytes]:
+    """Return the body of a successful answer, or raise SummaryFailed; `left()` is how many seconds remain."""
+    for tries in range(1, TRIES + 1):
+        outcome = yield Post(body=body, seconds=_positive(left()))
+        match outcome:
+            case Reply(status=200):
+                return outcome.body
+            case Reply():
+                failure = failure_of(outcome.status, outcome.body)
+                again = is_worth_retrying(outcome.status, failure)
+                wait = asked_to_wait(outcome.headers)
+            case Lost():
+                failure, again = outcome.because, outcome.again
+                wait = _BACK_OFF * (tries - 1)
+            case _:
+                raise AssertionError("a request was sent and nothing became of it")
+        if not again or tries == TRIES:
+            raise failure
+        wait = _BACK_OFF * 2 ** (tries - 1) if wait is None else wait
+        if wait >= left():
+            raise SummaryFailed(f"{failure}; waiting {wait:g} s to ask again would take too long", "timeout")
+        yield Pause(seconds=wait)
+    raise AssertionError("the last try returns or raises")
+
+
+def _positive(seconds: float) -> float:
+    if seconds <= 0:
+        raise SummaryFailed("no time left to ask for a summary", "timeout")
+    return seconds
+
 
 def asked_to_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the headers of a refusal name, or None if they name none that make sense."""
+    """Return the seconds to wait that the headers of a refusal name (`retry-after-ms`, `retry-after`), or None."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1_000
@@ -45,25 +156,13 @@ def _until(date: str) -> float | None:
         return None
 
 
-_ACCESS = frozenset({401, 402, 403, 407})
-_BUSY = frozenset({408, 425, 429})
-_BEYOND_CONTEXT = re.compile(r"context.{0,3}(?:length|size|window|limit)|maximum context", re.IGNORECASE)
-_TOO_LONG = re.compile(rf"too long|too large|too many tokens|{_BEYOND_CONTEXT.pattern}", re.IGNORECASE)
-_TOO_LARGE_FOR_ANY_MINUTE = re.compile(r"request too large", re.IGNORECASE)
-_NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
-_STATUSES = MappingProxyType({"rate_limit_exceeded": 429, "server_error": 500, "error": 500})
-"""What an error in an answer would have been as a status; any other is about the request."""
-_READ = 20_000
-"""Characters of an error that are looked at."""
-
-
 def failure_of(status: int, body: bytes) -> SummaryFailed:
-    """Return the failure; its text may be logged, for errors quote prompts and keys and nothing of them is in it."""
+    """Return the failure; its text may be logged: providers' errors quote prompts and keys, and nothing of them is in it."""
     return _failure(status, body[:_READ].decode("utf-8", "replace"), _named(status))
 
 
 def failure_told(said: str, *, spent: Usage | None = None) -> SummaryFailed:
-    """Return the failure of a call that was accepted and answered with an error: its code, a colon, and words."""
+    """Return the failure of a call that was accepted and then answered with an error, given as `code: message`."""
     status = _STATUSES.get(said.partition(":")[0], 400)
     failure = _failure(status, said[:_READ], "in its answer")
     return SummaryFailed(str(failure), failure.kind, spent=spent)
@@ -84,12 +183,12 @@ def _failure(status: int, said: str, named: str) -> SummaryFailed:
 
 
 def is_worth_retrying(status: int, failure: SummaryFailed) -> bool:
-    """Tell whether the same request may succeed a little later."""
+    """Return whether the same request may succeed a little later."""
     return failure.kind == "network" and (status in _BUSY or status >= 500)
 
 
 def is_too_long(status: int, said: str) -> bool:
-    """Tell whether the request is what is wrong; a provider in trouble says "too large" of other things too."""
+    """Return whether the request is too long for the model; an overloaded provider says "too large" of other things, too."""
     if status in _BUSY:
         return _TOO_LARGE_FOR_ANY_MINUTE.search(said) is not None
     pattern = _BEYOND_CONTEXT if status >= 500 else _TOO_LONG
@@ -103,19 +202,8 @@ def _named(status: int) -> str:
         return str(status)
 
 
-_CALLS = frozenset({"tool_use", "tool_calls", "function_call", "pause_turn"})
-_DECLINES = frozenset({"refusal", "content_filter"})
-_CUT_OFF = frozenset(
-    {"max_tokens", "length", "model_context_window_exceeded", "max_output_tokens", "incomplete"}
-)
-_REFUSAL = "refusal"
-_REFUSAL_FIELD = b'"refusal"'
-_STREAM = (b"event:", b"data:", b":")
-_THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-
-
 def written_in(raw: bytes, *, asked: str) -> Written:
-    """Return the summary in a provider's answer, or raise SummaryFailed: a call, a refusal and silence are none."""
+    """Return the summary in a provider's answer, or raise SummaryFailed for a tool call, a refusal or an empty answer."""
     raw = _unstreamed(raw)
     try:
         if (failed := failed_in(raw)) is not None:
@@ -139,7 +227,7 @@ def written_in(raw: bytes, *, asked: str) -> Written:
 
 
 def _declines(response: Response) -> bool:
-    """Tell whether the answer is a refusal by its form; one in words alone is for those who judge the summary."""
+    """Return whether the answer is marked as a refusal; a refusal in prose is found when the summary is judged."""
     return any(
         _REFUSAL_FIELD in part.extra or (isinstance(part, Opaque) and part.block == _REFUSAL)
         for part in response.message.parts
@@ -147,7 +235,7 @@ def _declines(response: Response) -> bool:
 
 
 def _unstreamed(raw: bytes) -> bytes:
-    """Return an answer as it would have come whole; only Responses are asked for as streams, of those who give nothing else."""
+    """Return a streamed answer as one body; only the Responses API is asked for streams, where it gives nothing else."""
     if not raw.lstrip().startswith(_STREAM):
         return raw
     stream = stream_for("openai_responses")
@@ -159,76 +247,3 @@ def _unstreamed(raw: bytes) -> bytes:
     if stream.broken == CUT_OFF:
         raise SummaryFailed("the connection broke in the middle of the answer", "network", spent=stream.usage)
     raise failure_told(stream.broken, spent=stream.usage)
-
-
-TRIES = 3
-_BACK_OFF = 0.5
-"""Seconds before a busy provider is asked again, doubled the next time, unless it names its own.
-
-A connection that broke is made again at once, and only then after a while.
-"""
-
-
-class Post(Struct, frozen=True, kw_only=True):
-    """Send the body; whatever has not come after `seconds` is lost."""
-
-    body: bytes
-    seconds: float
-
-
-class Pause(Struct, frozen=True, kw_only=True):
-    """Wait."""
-
-    seconds: float
-
-
-class Reply(Struct, frozen=True, kw_only=True):
-    """What the provider answered, whatever it says."""
-
-    status: int
-    headers: Mapping[str, str]
-    """By lower-case name."""
-    body: bytes
-
-
-class Lost(Struct, frozen=True, kw_only=True):
-    """There is no answer."""
-
-    because: SummaryFailed
-    again: bool = False
-    """Whether nothing of an answer had come, so that asking again is not paying twice."""
-
-
-Step = Post | Pause
-Outcome = Reply | Lost | None
-
-
-def exchange(body: bytes, left: Callable[[], float]) -> Generator[Step, Outcome, bytes]:
-    """Return the body of a successful answer, or raise SummaryFailed; `left` tells how many seconds remain."""
-    for tries in range(1, TRIES + 1):
-        outcome = yield Post(body=body, seconds=_some(left()))
-        match outcome:
-            case Reply(status=200):
-                return outcome.body
-            case Reply():
-                failure = failure_of(outcome.status, outcome.body)
-                again = is_worth_retrying(outcome.status, failure)
-                wait = asked_to_wait(outcome.headers)
-            case Lost():
-                failure, again = outcome.because, outcome.again
-                wait = _BACK_OFF * (tries - 1)
-            case _:
-                raise AssertionError("a request was sent and nothing became of it")
-        if not again or tries == TRIES:
-            raise failure
-        wait = _BACK_OFF * 2 ** (tries - 1) if wait is None else wait
-        if wait >= left():
-            raise SummaryFailed(f"{failure}; waiting {wait:g} s to ask again would take too long", "timeout")
-        yield Pause(seconds=wait)
-    raise AssertionError("the last try returns or raises")
-
-
-def _some(seconds: float) -> float:
-    if seconds <= 0:
-        raise SummaryFailed("no time left to ask for a summary", "timeout")
-    return seconds

@@ -1,4 +1,4 @@
-"""Fulfilling an exchange over HTTP, on a thread or awaited; both stop in time and take no more than they should."""
+"""Carries out the steps of an exchange over HTTP, blocking or awaited, within its time and a limit of bytes."""
 
 import asyncio
 import ssl
@@ -10,20 +10,22 @@ import httpx2
 
 from lowwater.errors import SummaryFailed
 from lowwater.summarizers.endpoint import Endpoint
-from lowwater.summarizers.exchange import Lost, Outcome, Pause, Post, Reply, Step
+from lowwater.summarizers.exchange import Lost, Pause, Post, Reply, Step, StepResult
 
-MOST_BYTES = 8_000_000
-"""What an answer may be at most; no summary is that long."""
+MOST_ANSWER_BYTES = 8_000_000
+"""The longest answer that is read; no summary is that long."""
 _CONNECT = 10.0
 _TOO_LATE = "no answer in time"
 
 
-def fulfil(steps: Generator[Step, Outcome, bytes], endpoint: Endpoint, client: httpx2.Client | None) -> bytes:
-    """Run an exchange to its end; without a client it has one of its own."""
+def fulfil(
+    steps: Generator[Step, StepResult, bytes], endpoint: Endpoint, client: httpx2.Client | None
+) -> bytes:
+    """Run an exchange to its end; without a client, a new one is used."""
     if client is None:
         with httpx2.Client(verify=_trusted()) as own:
             return fulfil(steps, endpoint, own)
-    outcome: Outcome = None
+    outcome: StepResult = None
     try:
         while True:
             match steps.send(outcome):
@@ -37,13 +39,13 @@ def fulfil(steps: Generator[Step, Outcome, bytes], endpoint: Endpoint, client: h
 
 
 async def afulfil(
-    steps: Generator[Step, Outcome, bytes], endpoint: Endpoint, client: httpx2.AsyncClient | None
+    steps: Generator[Step, StepResult, bytes], endpoint: Endpoint, client: httpx2.AsyncClient | None
 ) -> bytes:
     """Do what `fulfil` does without blocking the event loop."""
     if client is None:
         async with httpx2.AsyncClient(verify=await asyncio.to_thread(_trusted)) as own:
             return await afulfil(steps, endpoint, own)
-    outcome: Outcome = None
+    outcome: StepResult = None
     while True:
         try:
             step = steps.send(outcome)
@@ -59,7 +61,7 @@ async def afulfil(
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Return the certificates to trust; reading them takes longer than all else about a client."""
+    """Return the trusted certificates, read once: that takes longer than everything else about a client."""
     return httpx2.create_ssl_context()
 
 
@@ -74,9 +76,9 @@ def _post(post: Post, endpoint: Endpoint, client: httpx2.Client) -> Reply | Lost
             body = bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
-                if len(body) > MOST_BYTES:
+                if len(body) > MOST_ANSWER_BYTES:
                     return _too_much()
-                # The client's own timeout starts again with each piece: one that drips would go on for ever.
+                # The client's timeout starts anew with each chunk: a server that sends byte by byte would hold us for ever.
                 if time.monotonic() > until:
                     return _too_late()
         finally:
@@ -97,7 +99,7 @@ async def _apost(post: Post, endpoint: Endpoint, client: httpx2.AsyncClient) -> 
                 body = bytearray()
                 async for chunk in response.aiter_bytes():
                     body += chunk
-                    if len(body) > MOST_BYTES:
+                    if len(body) > MOST_ANSWER_BYTES:
                         return _too_much()
             finally:
                 await response.aclose()
@@ -121,7 +123,7 @@ def _reply(response: httpx2.Response, body: bytes) -> Reply:
 
 
 def _lost(error: Exception, *, began: bool) -> Lost:
-    """Return what an error means; only its kind is told, for its text may quote what was sent."""
+    """Return what an error means; only its type is named, because its text may quote what was sent."""
     match error:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return Lost(because=SummaryFailed("no connection in time", "network"), again=True)
@@ -141,4 +143,4 @@ def _too_late() -> Lost:
 
 
 def _too_much() -> Lost:
-    return Lost(because=SummaryFailed(f"the answer is longer than {MOST_BYTES:,} bytes", "refused"))
+    return Lost(because=SummaryFailed(f"the answer is longer than {MOST_ANSWER_BYTES:,} bytes", "refused"))

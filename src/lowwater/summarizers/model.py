@@ -15,7 +15,7 @@ from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
 from lowwater.protocols import Tokenizer
 from lowwater.summarizers.endpoint import Endpoint, endpoint_for, with_betas
-from lowwater.summarizers.exchange import Outcome, Step, exchange, written_in
+from lowwater.summarizers.exchange import Step, StepResult, exchange, written_in
 from lowwater.summarizers.native import block_written_in, native_body
 from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 
@@ -26,8 +26,8 @@ _CONTEXT_LENGTH = 128_000
 _TIMEOUT = 120.0
 
 
-class _Asking:
-    """What both colours share: where to ask, what to send, when to stop."""
+class _ModelEndpoint:
+    """What the blocking and the async summarizer share: the endpoint, what to send, and when to give up."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class _Asking:
 
     @property
     def compacts(self) -> bool:
-        """Whether a provider of this kind can be asked to compact by itself; which models can, the registry knows."""
+        """Whether a provider with this format can compact by itself; the registry knows which models can."""
         return self._endpoint.format == "anthropic"
 
     def _until(self, request: SummaryRequest) -> float:
         seconds = self._timeout if request.within is None else min(self._timeout, request.within)
         return time.monotonic() + seconds
 
-    def _steps(self, body: bytes, until: float) -> Generator[Step, Outcome, bytes]:
+    def _steps(self, body: bytes, until: float) -> Generator[Step, StepResult, bytes]:
         return exchange(body, lambda: until - time.monotonic())
 
     def _body(self, request: SummaryRequest) -> bytes:
@@ -87,23 +87,23 @@ class _Asking:
             raise SummaryFailed(f"the messages cannot be sent: {error}", "refused") from None
 
     def _asked_at(self, body: bytes, *, natively: bool) -> Endpoint:
-        """Return the endpoint with what a body needs in its headers beside what they hold."""
+        """Return the endpoint with the beta headers that a body needs."""
         return with_betas(self._endpoint, betas_of_body(body, compacting=natively))
 
     def _written(self, answer: bytes, request: SummaryRequest) -> Written:
         if request.native:
-            # A signed block cannot be changed: whether it may stand as it is, the engine judges.
+            # A signed block cannot be changed; secrets in it are found when it is judged.
             return block_written_in(answer, asked=self._endpoint.model)
         written = written_in(answer, asked=self._endpoint.model)
         return replace(written, text=conceal(written.text)) if request.redact else written
 
 
-class ModelSummarizer(_Asking):
-    """Has a model write summaries; from any number of threads.
+class ModelSummarizer(_ModelEndpoint):
+    """Asks a model for summaries, from any number of threads.
 
-    A request that names what was sent last, to the same model in the same format, is asked by extending that, so that the
-    provider reads its cache; otherwise the model is shown a transcript that fits `context_length`. All tries together
-    take no longer than `timeout` seconds. Without an `api_key` the environment's is used, for the provider's own URL only.
+    If the session's last request went to the same model in the same format, it is extended, so that the provider reads its
+    cache. Otherwise the model is shown a transcript that fits `context_length`. All tries together take at most `timeout`
+    seconds. Without an `api_key` the environment's is used, for the provider's own URL only.
     """
 
     def __init__(
@@ -136,13 +136,13 @@ class ModelSummarizer(_Asking):
         until = self._until(request)
         body = self._body(request)
         steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
-        from lowwater.summarizers.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded by those who ask a model
+        from lowwater.summarizers.http import fulfil  # noqa: PLC0415  # the HTTP library is loaded only if a model is asked
 
         return self._written(fulfil(steps, endpoint, self._client), request)
 
 
-class AsyncModelSummarizer(_Asking):
-    """The same, awaited; a `client` of one's own belongs to one event loop, without one any loop will do."""
+class AsyncModelSummarizer(_ModelEndpoint):
+    """The async `ModelSummarizer`; a `client` belongs to one event loop, without one any loop will do."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class AsyncModelSummarizer(_Asking):
     async def summarize(self, request: SummaryRequest, /) -> Written:
         """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
         until = self._until(request)
-        # Counting a long transcript takes a while; the event loop is not kept waiting for it.
+        # Counting a long transcript takes a while and would block the event loop.
         body = await asyncio.to_thread(self._body, request)
         steps, endpoint = self._steps(body, until), self._asked_at(body, natively=request.native)
         from lowwater.summarizers.http import afulfil  # noqa: PLC0415  # as above

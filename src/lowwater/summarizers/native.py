@@ -15,8 +15,8 @@ from lowwater.summarizers.endpoint import Endpoint, output_limit
 from lowwater.summarizers.requests import forces_a_call, instruction_for_block, thinking_tokens, with_fields
 
 MOST_INSTRUCTIONS = 16_384
-"""Characters that the provider takes as instructions."""
-_WITHOUT = MappingProxyType(
+"""Characters that Anthropic takes as instructions."""
+_REASONS_WITHOUT_BLOCK = MappingProxyType(
     {
         "max_tokens": "used up its length before the block was written",
         "model_context_window_exceeded": "has no room left to compact the conversation",
@@ -34,17 +34,17 @@ class _Sent(Struct):
 
 
 def native_body(request: SummaryRequest, endpoint: Endpoint) -> bytes:
-    """Return the body that has the provider compact what `riding` holds, or raise SummaryFailed if it cannot be asked to.
+    """Return the body that has the provider compact the request in `request.riding`, or raise SummaryFailed if it cannot.
 
-    Tools, system prompt, messages and thinking stay byte for byte what the conversation is sent with: the cache is read, and
-    thinking behind the block stays good. A request that forces a tool call cannot be compacted.
+    Tools, system prompt, messages and thinking stay byte for byte as the conversation is sent: the cache is read, and the
+    thinking after the block stays valid. A request that forces a tool call cannot be compacted.
     """
-    riding = request.riding
-    if riding is None or riding.format != "anthropic" or endpoint.format != "anthropic":
+    prefix = request.riding
+    if prefix is None or prefix.format != "anthropic" or endpoint.format != "anthropic":
         raise SummaryFailed(
             f"{endpoint.model} cannot be asked for a block here: no request to compact", "refused"
         )
-    sent = read_json(riding.body, _Sent)
+    sent = read_json(prefix.body, _Sent)
     if forces_a_call(sent.tool_choice):
         raise SummaryFailed(
             "a request that forces a tool call cannot be compacted by the provider", "refused"
@@ -52,7 +52,7 @@ def native_body(request: SummaryRequest, endpoint: Endpoint) -> bytes:
     limit = output_limit(endpoint, request.max_tokens).tokens + thinking_tokens(sent.thinking)
     asked = {"type": "summarize", "instructions": instruction_for_block(request)[:MOST_INSTRUCTIONS]}
     return with_fields(
-        riding.body,
+        prefix.body,
         {
             "model": write_json(endpoint.model),
             "max_tokens": write_json(limit),
@@ -62,9 +62,9 @@ def native_body(request: SummaryRequest, endpoint: Endpoint) -> bytes:
 
 
 def block_written_in(raw: bytes, *, asked: str) -> Written:
-    """Return the block in a provider's answer with what it says and what it cost, or raise SummaryFailed.
+    """Return the signed block in a provider's answer, with its text and its usage, or raise SummaryFailed.
 
-    The call is billed apart, in `usage.iterations`. An answer without a block says why in its stop reason.
+    The compaction is billed separately, in `usage.iterations`. An answer without a block has the reason in `stop_reason`.
     """
     try:
         response = decode_response(raw)
@@ -84,7 +84,7 @@ def block_written_in(raw: bytes, *, asked: str) -> Written:
 
 
 def _why_not(response: Response, asked: str) -> str:
-    return f"{asked} {_WITHOUT.get(response.stop, 'answered without a block')}"
+    return f"{asked} {_REASONS_WITHOUT_BLOCK.get(response.stop, 'answered without a block')}"
 
 
 def _kind(stop: str) -> Literal["refused", "failed"]:

@@ -53,7 +53,7 @@ def asked(
     compression = CompressionSettings(protect_first_n=first, protect_last_n=last, summary_min_tokens=50)
     limits = replace(derive_limits(context, compression), tail=tail, protected_tool_output=protect)
     settings = Settings(compression=compression, leaf=leaf)
-    return ProposalRequest(items=items, making=making(preset=preset), limits=limits, settings=settings)
+    return ProposalRequest(items=items, context=making(preset=preset), limits=limits, settings=settings)
 
 
 def offer_of(mechanism: str, question: ProposalRequest) -> Proposal | None:

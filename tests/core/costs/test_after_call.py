@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.belief import MOST, Belief, BeliefError, after_call, expected_usage
+from lowwater.core.cache.belief import MAX_BOUNDARIES, Belief, BeliefError, after_call, expected_usage
 from tests.core.costs.layouts import layout_of
 
 REGISTRY = load_registry()
@@ -154,7 +154,7 @@ def test_a_long_session_keeps_a_bounded_belief():
         belief = after_call(
             belief, layout_of(sizes[:-1]), DEEPSEEK, turn, output_key=grown.blocks[-1].key
         ).belief
-    assert 200 < len(belief.boundaries) <= MOST
+    assert 200 < len(belief.boundaries) <= MAX_BOUNDARIES
     cut = layout_of([*sizes[:300], 7], names=[*map(str, range(300)), "edited"])
     # Thinned evenly: the boundary found lies within a few turns of the cut.
     assert expected_usage(belief, cut, DEEPSEEK, 400).cache_read >= cut.ends[299] - 400
@@ -163,7 +163,7 @@ def test_a_long_session_keeps_a_bounded_belief():
 def test_a_path_of_many_blocks_loses_less_than_a_percent_at_any_cut():
     sizes = [100] * 2_000
     belief = after_call(Belief(), layout_of(sizes), OPENAI_OLD, 0).belief
-    assert len(belief.boundaries) <= MOST
+    assert len(belief.boundaries) <= MAX_BOUNDARIES
     for cut in range(50, 2_000, 37):
         names = [*map(str, range(cut)), "edited"]
         read = expected_usage(belief, layout_of([*sizes[:cut], 5_000], names=names), OPENAI_OLD, 1).cache_read
@@ -217,7 +217,9 @@ def test_any_report_of_any_call_leaves_a_belief_that_bills_the_whole_prompt(name
             uncached, read, write, long = figures
             reported = Usage(uncached=uncached, cache_read=read, cache_write=write, cache_write_long=long)
         belief = after_call(belief, layout, model, at, reported=reported).belief
-        assert len({boundary.key for boundary in belief.boundaries}) == len(belief.boundaries) <= MOST
+        assert (
+            len({boundary.key for boundary in belief.boundaries}) == len(belief.boundaries) <= MAX_BOUNDARIES
+        )
         assert list(belief.boundaries) == sorted(belief.boundaries, key=lambda held: (held.used, held.tokens))
 
 

@@ -47,9 +47,9 @@ tests/test_cart.py::test_discount FAILED
 E   ValueError: discount above hundred per cent
 1 failed, 119 passed in 3.21s
 """
-SEARCH = """src/lowwater/src/cart/total.py:14:def cart_total(items):
-src/lowwater/src/cart/total.py:31:    return cart_total(rest)
-src/lowwater/src/shop/checkout.py-88-    total = cart_total(basket)
+SEARCH = """src/cart/total.py:14:def cart_total(items):
+src/cart/total.py:31:    return cart_total(rest)
+src/shop/checkout.py-88-    total = cart_total(basket)
 """
 JSON = '{"orders": [{"order_id": "ord_884213", "total": 1290, "status": "paid"}], "next_page": "tok_55"}'
 TABLE = "name,city,amount,paid\nAda,Paris,120,yes\nBob,Rome,90,no\nCid,Oslo,70,yes\n"
@@ -76,10 +76,8 @@ def digested(text, tool="other", subject="", tokens=200, known=frozenset()):
         pytest.param(DIFF, "shell", "diff", id="a diff"),
         pytest.param(LOG, "shell", "log", id="a test run"),
         pytest.param(SEARCH, "shell", "search", id="hits of a search in a shell"),
-        pytest.param("src/lowwater/src/a.py\nsrc/b.py\nREADME.md", "search", "search", id="paths"),
-        pytest.param(
-            "src/lowwater/src/a.py\nsrc/b.py\nREADME.md", "shell", "search", id="paths from a shell"
-        ),
+        pytest.param("src/a.py\nsrc/b.py\nREADME.md", "search", "search", id="paths"),
+        pytest.param("src/a.py\nsrc/b.py\nREADME.md", "shell", "search", id="paths from a shell"),
         pytest.param(JSON, "web", "json", id="an object"),
         pytest.param("[1, 2, 3]", "other", "json", id="an array"),
         pytest.param(TABLE, "shell", "table", id="comma separated"),
@@ -114,7 +112,7 @@ def test_line_numbers_of_the_tool_are_taken_off_only_if_they_count_up():
         pytest.param(
             DIFF,
             "shell",
-            ["src/lowwater/src/pay/tax.py\n", "@12 def tax_of(order):", "new_rate"],
+            ["src/pay/tax.py\n", "@12 def tax_of(order):", "new_rate"],
             id="files and hunks",
         ),
         pytest.param(
@@ -126,7 +124,7 @@ def test_line_numbers_of_the_tool_are_taken_off_only_if_they_count_up():
         pytest.param(
             SEARCH,
             "search",
-            ["src/lowwater/src/cart/total.py:14 ", "src/lowwater/src/shop/checkout.py:88"],
+            ["src/cart/total.py:14 ", "src/shop/checkout.py:88"],
             id="file and line",
         ),
         pytest.param(JSON, "web", ["keys orders order_id", "ord_884213", "1290"], id="keys and ids"),
@@ -179,7 +177,7 @@ def test_ids_go_before_common_names_when_room_is_short():
 def test_escaped_line_breaks_do_not_cling_to_names():
     assert (
         digested('{"log": "first\\nrun_job failed\\nsrc/jobs/queue.py"}').split("\n")[-1]
-        == "run_job src/lowwater/src/jobs/queue.py"
+        == "run_job src/jobs/queue.py"
     )
 
 

@@ -70,7 +70,7 @@ def test_l_a_placeholder_names_tool_argument_size_and_handle() -> None:
 
 @pytest.mark.parametrize("preset", [RUNWAY, CLASSIC], ids=["runway", "hermes-classic"])
 def test_l_the_seed_presets_keep_the_plain_line(preset: Preset) -> None:
-    items = loop(OUTPUT.replace("line", "src/lowwater/src/app/login_handler.py"), "ok").items()
+    items = loop(OUTPUT.replace("line", "src/app/login_handler.py"), "ok").items()
     assert "\n" not in elided(items, preset)[2].message.results[0].text
 
 

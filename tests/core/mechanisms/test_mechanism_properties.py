@@ -98,7 +98,7 @@ def offered(
     question = asked(list(items), preset, leaf=LEAF, **protected)
     if mechanism == "shorten":
         return truncate.propose(
-            items, range(survey(question).zones.head, len(items)), question.making, limit=LIMIT
+            items, range(survey(question).zones.head, len(items)), question.context, limit=LIMIT
         )
     return next((offer for offer in propose(question).proposals if offer.mechanism == mechanism), None)
 

@@ -55,8 +55,8 @@ def test_spec_l_the_preview_is_the_first_line_where_nothing_failed():
 
 
 def test_spec_l_a_file_has_no_preview():
-    assert shown(SOURCE, of=call("Read", file_path="src/lowwater/src/web.py"), plain=True) == (
-        f"[Read · src/lowwater/src/web.py · {len(SOURCE):,} chars elided · recall lw:412]"
+    assert shown(SOURCE, of=call("Read", file_path="src/web.py"), plain=True) == (
+        f"[Read · src/web.py · {len(SOURCE):,} chars elided · recall lw:412]"
     )
 
 
@@ -86,8 +86,8 @@ def test_spec_l_a_result_without_its_call_is_still_named_and_recallable():
 
 
 def test_spec_l_a_large_result_carries_a_digest():
-    line, *below = shown(SOURCE, of=call("Read", file_path="src/lowwater/src/web.py")).split("\n")
-    assert line == f"[Read · src/lowwater/src/web.py · {len(SOURCE):,} chars elided · recall lw:412]"
+    line, *below = shown(SOURCE, of=call("Read", file_path="src/web.py")).split("\n")
+    assert line == f"[Read · src/web.py · {len(SOURCE):,} chars elided · recall lw:412]"
     assert below[0].startswith("1 handler_1 store_1.load")
 
 
@@ -125,13 +125,8 @@ def test_spec_l_names_in_the_arguments_are_not_said_again():
 
 
 def test_spec_l_a_repeated_result_names_the_message_that_has_it():
-    line = repeats(
-        SOURCE, number=412, call=call("Read", file_path="src/lowwater/src/web.py"), by=430, offers_recall=True
-    )
-    assert (
-        line
-        == f"[Read · src/lowwater/src/web.py · {len(SOURCE):,} chars elided · repeated in lw:430 · recall lw:412]"
-    )
+    line = repeats(SOURCE, number=412, call=call("Read", file_path="src/web.py"), by=430, offers_recall=True)
+    assert line == f"[Read · src/web.py · {len(SOURCE):,} chars elided · repeated in lw:430 · recall lw:412]"
 
 
 def test_spec_l_a_superseded_result_says_how():

@@ -194,7 +194,7 @@ def test_a_json_web_token_is_concealed() -> None:
         "id 550e8400-e29b-41d4-a716-446655440000 done",
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
-        "/home/user/.config/api_key.txt and src/lowwater/src/token/secret_key.py",
+        "/home/user/.config/api_key.txt and src/token/secret_key.py",
         "token = tokenizer.encode(text, add_special_tokens=False)",
         "def login(user: str, password: str) -> Token: ...",
         "password: Optional[str] = None",

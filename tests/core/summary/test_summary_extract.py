@@ -67,7 +67,7 @@ def test_files_are_counted_from_the_calls(talk, summarised):
     assert summarised(talk.request()).of(Section.FILES) == (
         "Paths are relative to `/repo/app`.",
         "`tests/test_parse.py` · created",
-        "`src/lowwater/src/parse.py` · edited 2×, read 2× (lines 1–200) · defines `parse_all`",
+        "`src/parse.py` · edited 2×, read 2× (lines 1–200) · defines `parse_all`",
         "`README.md` · read",
     )
 

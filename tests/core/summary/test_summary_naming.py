@@ -9,7 +9,7 @@ from lowwater.core.summary.text import Naming, constraints_in, named_in
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("See src/lowwater/src/app/main.py, (parse_header) and `retry()` in v1.2.3.", id="prose"),
+        pytest.param("See src/app/main.py, (parse_header) and `retry()` in v1.2.3.", id="prose"),
         pytest.param("./run.sh;~/.config/x\tHTTPServer.start\nABC-123, 2026-03-01", id="blanks of all kinds"),
         pytest.param("Plain words. And Capitals, too: (all of them) no names!", id="no names"),
     ],
@@ -20,10 +20,8 @@ def test_word_by_word_the_same_names_are_found_as_in_the_whole(text: str) -> Non
 
 def test_a_reader_that_met_a_word_before_names_it_again() -> None:
     naming = Naming()
-    first = naming.named_in("look at src/lowwater/src/app.py")
-    assert (
-        first == naming.named_in("look at src/lowwater/src/app.py") == [("path", "src/lowwater/src/app.py")]
-    )
+    first = naming.named_in("look at src/app.py")
+    assert first == naming.named_in("look at src/app.py") == [("path", "src/app.py")]
 
 
 def test_encoded_data_has_no_names_and_hides_no_quotes() -> None:

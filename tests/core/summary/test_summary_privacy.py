@@ -24,17 +24,13 @@ COUNT = WordTokenizer()
 def talk() -> Talk:
     return (
         Talk()
-        .user(
-            f"Deploy the service with {KEY} and never print the password. Use src/lowwater/src/deploy.py for it."
-        )
+        .user(f"Deploy the service with {KEY} and never print the password. Use src/deploy.py for it.")
         .runs(
-            f"DEPLOY_TOKEN={DRAWN} python src/lowwater/src/deploy.py --key {KEY}",
+            f"DEPLOY_TOKEN={DRAWN} python src/deploy.py --key {KEY}",
             f'Error: login failed for {KEY}\n{{"client_secret": "{DRAWN}"}}\nError: port 8443 refused',
             failed=True,
         )
-        .says(
-            f"The service at src/lowwater/src/deploy.py refuses `{KEY}` and port 8443; access_token={DRAWN} fails too."
-        )
+        .says(f"The service at src/deploy.py refuses `{KEY}` and port 8443; access_token={DRAWN} fails too.")
     )
 
 
@@ -50,7 +46,7 @@ def test_an_extract_holds_no_secret_and_keeps_the_rest() -> None:
     text = extract(request(), COUNT)
     assert KEY not in text
     assert DRAWN not in text
-    assert "src/lowwater/src/deploy.py" in text
+    assert "src/deploy.py" in text
     assert "port 8443 refused" in text
     assert Extractive(COUNT).summarize(request()).text == text
 
@@ -74,7 +70,7 @@ def test_a_secret_is_no_critical_reference() -> None:
     assert not [reference for reference in kept if KEY in reference.text or DRAWN in reference.text]
     (told,) = [reference for reference in kept if "[redacted: " in reference.text]
     assert told.text == "Deploy the service with [redacted: Anthropic key] and never print the password."
-    assert any(reference.text == "src/lowwater/src/deploy.py" for reference in kept)
+    assert any(reference.text == "src/deploy.py" for reference in kept)
     assert any(KEY in reference.text for reference in critical_references(request(redact=False)))
 
 

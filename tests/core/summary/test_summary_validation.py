@@ -61,7 +61,7 @@ def test_errors_are_compared_by_their_first_hundred_characters(talk, tokenizer):
     [
         ("see /repo/src/upload.py", True),
         ("below /repo/src there is upload.py", True),
-        ("Paths are relative to /repo. src/lowwater/src/upload.py", True),
+        ("Paths are relative to /repo. src/upload.py", True),
         ("see upload.py", False),
         ("see /repo/src/upload.pyc and /repo/src", False),
     ],
@@ -212,9 +212,9 @@ def test_of_equal_summaries_the_shorter_wins(request_, tokenizer):
 
 
 def test_constraints_and_files_of_the_previous_summary_are_critical_too(talk, tokenizer):
-    previous = "## Constraints & Preferences\n- Never push to main.\n\n## Relevant Files\n- `src/lowwater/src/deep/thing.py` · edited"
+    previous = "## Constraints & Preferences\n- Never push to main.\n\n## Relevant Files\n- `src/deep/thing.py` · edited"
     request = talk.says("All fine.").request(previous=previous)
     assert [(r.kind, r.text) for r in critical_references(request)] == [
         ("forbidden", "Never push to main."),
-        ("path", "src/lowwater/src/deep/thing.py"),
+        ("path", "src/deep/thing.py"),
     ]

@@ -22,7 +22,7 @@ CODE = (
     "        if len(self._items) >= self.size:\n            return False\n"
     "        self._items.append(item)\n        return True\n\n"
 )
-JSON = '{"id": 4711, "path": "src/lowwater/src/app/queue.py", "ok": true, "lines": [12, 88, 240], "author": "m.ito"},\n'
+JSON = '{"id": 4711, "path": "src/app/queue.py", "ok": true, "lines": [12, 88, 240], "author": "m.ito"},\n'
 LOG = "2026-03-04T09:12:55.120Z INFO worker-3 handled request 8d1f in 42 ms status=200 bytes=18233\n"
 CHINESE = "今天的会议推迟到下午三点,请大家提前准备好材料。数据库已经迁移完成。"
 JAPANESE = "本日の会議は午後三時に延期されました。資料を事前に準備してください。"

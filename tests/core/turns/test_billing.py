@@ -12,7 +12,7 @@ from lowwater.core.messages import Message
 from lowwater.core.models.model import Cliff, Period, Prices
 from lowwater.core.models.registry import Registry
 from lowwater.core.summary.request import Written
-from lowwater.core.turns.cache import answered
+from lowwater.core.turns.cache import finish_call
 from lowwater.core.turns.costs import cost_of_answer, cost_of_written
 from lowwater.core.turns.learning import learn
 from lowwater.core.turns.state import Call, Route, State, Totals
@@ -121,10 +121,10 @@ def test_a_summary_costs_what_its_model_charges(summaries: list[Written], cost: 
 
 
 def test_a_reason_for_a_miss_reaches_the_belief() -> None:
-    warm = answered(calling(0.0), response(None))
+    warm = finish_call(calling(0.0), response(None))
     longer = layout_of([5_000, 3_000, 400], marks={0: "short", 2: "short"})
     plain, moved = (
-        answered(calling(1.0, longer, warm), response(None, miss_reason=reason)).belief.boundaries
+        finish_call(calling(1.0, longer, warm), response(None, miss_reason=reason)).belief.boundaries
         for reason in ("", "tools_changed")
     )
     kept, fresh = ({boundary.tokens for boundary in each} for each in (plain, moved))

@@ -17,13 +17,13 @@ from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.summaries import Ladder, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
-    is_refused,
-    loose_from,
-    opening_of,
+    first_unbound,
+    is_thinking_refused,
+    restore_opening_thinking,
     strip_unbound,
+    tool_loop_opening,
     unbind,
     unbound_behind,
-    with_opening,
 )
 from lowwater.core.view import view_items
 from lowwater.session.factories import calibration_for
@@ -101,11 +101,11 @@ def test_the_provider_drops_it_only_where_it_can_and_is_asked(thinking: Any, bou
 def test_behind_a_block_of_a_model_that_binds_what_follows_directly_is_not_loose() -> None:
     before = state_of().ledger.view.items
     after = native.put_block(before, Span(start=0, stop=5), BLOCK, making())
-    assert loose_from(before, after, 0, BINDS) == len(after)
-    assert loose_from(before, after, 0, FREE) == 0, "a block by any other model vouches for nothing"
-    assert loose_from(before, [after[0], before[0], *after[1:]], 0, BINDS) == 1
+    assert first_unbound(before, after, 0, BINDS) == len(after)
+    assert first_unbound(before, after, 0, FREE) == 0, "a block by any other model vouches for nothing"
+    assert first_unbound(before, [after[0], before[0], *after[1:]], 0, BINDS) == 1
     later = [*after[:3], before[0], *after[3:]]
-    assert loose_from(after, later, 3, BINDS) == 3, "a block that stood there before changes nothing"
+    assert first_unbound(after, later, 3, BINDS) == 3, "a block that stood there before changes nothing"
 
 
 def test_the_lowest_number_is_remembered() -> None:
@@ -132,8 +132,8 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
     while not items[-1].message.results:
         items.pop()
     bare = strip_behind(items, 0, making())
-    left = with_opening([bare[0], *bare[3:]], state, making())
-    opening = opening_of(left)
+    left = restore_opening_thinking([bare[0], *bare[3:]], state, making())
+    opening = tool_loop_opening(left)
     assert opening == 1
     assert [bool(item.message.thinking) for item in left[1::2]] == [restored] + [False] * (
         len(left[1::2]) - 1
@@ -142,7 +142,7 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
         assert left[1].message == items[3].message, "as it was, signature and all"
         assert left[1].tokens == items[3].tokens
     ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=view_items(left)))
-    assert is_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
+    assert is_thinking_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
 
 
 def test_after_a_block_of_no_use_none_is_asked_for_for_an_hour() -> None:

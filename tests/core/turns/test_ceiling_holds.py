@@ -1,8 +1,9 @@
 """The wall and `max_view_tokens` hold, and keeping them does not thrash: head, tail and newest results shrink where they must."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from lowwater.core.events import Compaction
 from lowwater.core.limits import TURNS_BETWEEN
 from lowwater.core.view import Summary
 from lowwater.session.library import Lowwater
@@ -18,6 +20,7 @@ from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.playing import exchanges
+from tests.core.turns.test_invariants import RECORDED, recorded
 from tests.generated import generate_session
 
 MODEL = "claude-sonnet-4-5"
@@ -35,6 +38,8 @@ class Sent(Struct, frozen=True, kw_only=True):
     irreducible: int
     compacted: bool
     """Something that was sent before was changed."""
+    forced: bool
+    """It was changed because it had to be made smaller, not because that pays."""
     shortened: bool
     """Only results that are new were shortened."""
     said: tuple[str, ...]
@@ -61,8 +66,10 @@ def play(
     window: int | None = None,
     factor: float | None = None,
     policy: str = "rent-or-buy",
+    is_chat: bool = False,
 ) -> list[Sent]:
     """Play answers and what follows each; the provider reports `factor` tokens for each that we count, or nothing."""
+    system = None if is_chat else SYSTEM
     sink, clock = RecordingSink(), ScriptedClock(1_000.0)
     chosen = Settings(
         compression=CompressionSettings(max_view_tokens=ceiling), output=OutputSettings(quiet=True)
@@ -76,9 +83,9 @@ def play(
     before = 0
     for answer, new in turns:
         seen, skipped = len(sink.compactions), len(sink.skips)
-        scale = factor or session.prepare(system=SYSTEM).tokens / session.ledger.view.total_tokens
+        scale = factor or session.prepare(system=system).tokens / session.ledger.view.total_tokens
         added = round(scale * (_appended(session) - before))
-        request = session.prepare(system=SYSTEM)
+        request = session.prepare(system=system)
         watch.see(session.ledger, request.messages)
         modes = [event.mode for event in sink.compactions[seen:]]
         tokens = round(factor * session.ledger.view.total_tokens) if factor else request.tokens
@@ -88,19 +95,30 @@ def play(
                 added=added,
                 irreducible=round(scale * irreducible(session)),
                 compacted=any(mode != "shorten" for mode in modes),
+                forced=any(_is_forced(event) for event in sink.compactions[seen:]),
                 shortened="shorten" in modes,
                 said=tuple(event.because.code for event in sink.skips[skipped:]),
             )
         )
         before = _appended(session)
-        usage = {"input_tokens": tokens if factor else 0, "output_tokens": 40}
-        session.record(
-            {"type": "message", "model": MODEL, "stop_reason": "tool_use", "usage": usage, **answer}
-        )
+        session.record(_answered(answer, tokens if factor else 0, is_chat=is_chat))
         clock.advance(20)
         for message in new:
             session.append(message)
     return sent
+
+
+def _is_forced(event: Compaction) -> bool:
+    return event.mode != "shorten" and event.because.code.startswith(("ceiling", "wall"))
+
+
+def _answered(answer: dict[str, Any], tokens: int, *, is_chat: bool) -> dict[str, Any]:
+    if not is_chat:
+        usage = {"input_tokens": tokens, "output_tokens": 40}
+        return {"type": "message", "model": MODEL, "stop_reason": "tool_use", "usage": usage, **answer}
+    choice = {"index": 0, "finish_reason": "stop", "message": answer}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 40, "total_tokens": tokens + 40}
+    return {"object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}
 
 
 def _appended(session: Session) -> int:
@@ -123,11 +141,14 @@ def irreducible(session: Session) -> int:
     return tokens
 
 
-def check(sent: Sequence[Sent], limit: int) -> None:
-    """The limit holds unless it cannot, and what was sent is changed at most once in five turns unless a turn is very large."""
+def check(sent: Sequence[Sent], limit: int, *, only_forced: bool = False) -> None:
+    """The limit holds unless it cannot, and what was sent is changed at most once in five turns unless a turn is very large.
+
+    With `only_forced`, changes that were bought because they pay do not count.
+    """
     for at, request in enumerate(sent):
         assert request.tokens <= limit or request.irreducible > limit, (at, request)
-    changed = [at for at, request in enumerate(sent) if request.compacted]
+    changed = [at for at, each in enumerate(sent) if (each.forced if only_forced else each.compacted)]
     for earlier, later in pairwise(changed):
         between = sent[earlier : later + 1]
         large = any(request.added > limit // TURNS_BETWEEN for request in between)
@@ -218,10 +239,10 @@ def test_a_large_first_result_does_not_fill_the_window_for_ever(characters: int,
     assert sum(request.compacted for request in sent) <= 6
 
 
-def _recorded(form: Callable[[], Sequence[bytes]]) -> Iterator[tuple[Any, Sequence[Any]]]:
+def _recorded(messages: Sequence[Any]) -> Iterator[tuple[Any, Sequence[Any]]]:
     waiting: list[Any] | None = None
     answer: Any = None
-    for exchange in exchanges([json.loads(raw) for raw in form()]):
+    for exchange in exchanges(messages):
         if waiting is not None:
             yield answer, list(exchange.new)
         answer, waiting = exchange.answer, list(exchange.new)
@@ -235,4 +256,14 @@ def _recorded(form: Callable[[], Sequence[bytes]]) -> Iterator[tuple[Any, Sequen
 @pytest.mark.parametrize("kind", ["coding", "research"])
 def test_generated_sessions_stay_below_a_ceiling(kind: Any, ceiling: int, factor: float | None) -> None:
     session = generate_session(kind, seed=3, turns=120)
-    check(play(_recorded(lambda: session.as_anthropic().messages), ceiling=ceiling, factor=factor), ceiling)
+    messages = [json.loads(raw) for raw in session.as_anthropic().messages]
+    check(play(_recorded(messages), ceiling=ceiling, factor=factor), ceiling)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not RECORDED, reason="no recorded sessions beside the project")
+@pytest.mark.parametrize("ceiling", [8_000, 60_000])
+@pytest.mark.parametrize("path", RECORDED[::7], ids=lambda path: path.name[:8])
+def test_recorded_sessions_stay_below_a_ceiling(path: Path, ceiling: int) -> None:
+    sent = play(_recorded(recorded(path)), ceiling=ceiling, factor=AS_COUNTED, is_chat=True)
+    check(sent, ceiling, only_forced=True)

@@ -224,7 +224,7 @@ def renamed(turn: int) -> list[Any]:
 
 def test_an_async_summarizer_is_awaited_and_a_blocking_call_says_so() -> None:
     opened = Opened(AsyncScriptedSummarizer(refuse), deadline=30.0)
-    with pytest.raises(BadInput, match="call aprepare or acompress"):
+    with pytest.raises(BadInput, match="call aprepare, acompress or aprefetch_summary"):
         opened.session.prepare()
     opened.check(asyncio.run(opened.session.aprepare()))
     assert opened.sink.compactions

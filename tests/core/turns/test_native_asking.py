@@ -9,26 +9,26 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.turns.effects import Failure, Summarize
-from lowwater.core.turns.summaries import Ladder, Need, Obtained, ask_for_block, need_for
+from lowwater.core.turns.summaries import Ladder, Need, ObtainedSummary, ask_for_block, need_for
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, size
 
 GOOD = (
     "## Goal\n- Find out why tests/test_flow.py fails with ValueError: no such flow.\n"
-    "## Constraints & Preferences\n- Never touch src/lowwater/src/core/engine.py.\n## Relevant Files\n- src/lowwater/src/flow.py, src/lowwater/src/core/engine.py"
+    "## Constraints & Preferences\n- Never touch src/core/engine.py.\n## Relevant Files\n- src/flow.py, src/core/engine.py"
 )
 USAGE = Usage(cache_read=900, output=60)
 
 
 def need(*, max_tokens: int = 200, redact: bool = True) -> Need:
     script = Script("anthropic").user(
-        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/lowwater/src/core/engine.py."
+        "Find out why tests/test_flow.py fails with ValueError: no such flow. Never touch src/core/engine.py."
     )
     for step in range(8):
         script.calls(
             "bash",
-            {"command": f"cat src/lowwater/src/flow.py {step}"},
-            f"line {step} of src/lowwater/src/flow.py " * 30,
+            {"command": f"cat src/flow.py {step}"},
+            f"line {step} of src/flow.py " * 30,
         )
     messages = tuple(script.messages())
     request = SummaryRequest(messages=messages, max_tokens=max_tokens, redact=redact)
@@ -46,7 +46,7 @@ def written(text: str = GOOD, block: bytes | None = None) -> Written:
     )
 
 
-def obtained(outcome: Any, wanted: Need | None = None) -> Obtained:
+def obtained(outcome: Any, wanted: Need | None = None) -> ObtainedSummary:
     steps = ask_for_block(
         wanted or need(), Ladder(rungs=2, native=1, names=("other", "claude")), upto=9, size=size
     )
@@ -56,7 +56,7 @@ def obtained(outcome: Any, wanted: Need | None = None) -> Obtained:
     assert effect.share < 0.5, "those behind it want some time too"
     with pytest.raises(StopIteration) as done:
         steps.send(outcome)
-    result: Obtained = done.value.value
+    result: ObtainedSummary = done.value.value
     return result
 
 

@@ -8,7 +8,7 @@ from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.turns.decision_context import follow_native
+from lowwater.core.turns.arrival import absorb_native_block
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.thinking import strip_unbound
 from lowwater.session.factories import calibration_for
@@ -70,7 +70,7 @@ def next_turn() -> list[Message]:
 
 def followed(model: str, block: bytes = BLOCK) -> State:
     setup, state = setup_for(model), state_of(model, block, behind=next_turn())
-    return strip_unbound(follow_native(state, setup, 1.0), setup, 1.0)
+    return strip_unbound(absorb_native_block(state, setup, 1.0), setup, 1.0)
 
 
 def sent(state: State) -> PreparedRequest:
@@ -121,9 +121,9 @@ def test_before_a_signed_block_that_came_alone_nothing_is_sent() -> None:
 
 def test_without_a_block_the_session_stays_as_it_is() -> None:
     state = state_of("claude-opus-5-5", b'{"type":"compaction","content":null}', behind=next_turn())
-    assert follow_native(state, setup_for("claude-opus-5-5"), 1.0) is state
+    assert absorb_native_block(state, setup_for("claude-opus-5-5"), 1.0) is state
 
 
 def test_following_twice_is_following_once() -> None:
     after = followed("claude-opus-5-5")
-    assert follow_native(after, setup_for("claude-opus-5-5"), 2.0) is after
+    assert absorb_native_block(after, setup_for("claude-opus-5-5"), 2.0) is after

@@ -76,7 +76,7 @@ def test_placeholders_inside_its_span_leave_it_as_it_is() -> None:
     question = asked(ITEMS, first=FIRST, last=LAST)
     offer = offer_of("elide", question)
     assert offer is not None
-    shorter = elide(ITEMS, offer, question.making)
+    shorter = elide(ITEMS, offer, question.context)
     assert any(isinstance(item, Edited) for item in shorter[SPAN.start : SPAN.stop])
     assert PARKED.fits(shorter)
 

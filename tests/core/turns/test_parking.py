@@ -209,4 +209,4 @@ def test_it_does_where_it_gets_the_prompt_low_enough(fields: dict[str, Any], eno
     summary = offer("summarize", fields.pop("removes", 12_000))
     now = situation(65_000, **fields)
     assert now.limits.target > 53_000 > 62_000 - now.limits.runway
-    assert suffices(DecisionInputs(now=now, asked=asked([])), summary) == enough
+    assert suffices(DecisionInputs(now=now, request=asked([])), summary) == enough

@@ -7,7 +7,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.turns.commit import Acted
 from lowwater.core.turns.state import State
-from lowwater.session.driver import booked, spent_on
+from lowwater.session.driver import summary_spending, with_wasted_spending
 from lowwater.testing.store_contract.samples import compaction
 from tests.core.turns.test_parked import session
 
@@ -34,14 +34,14 @@ def test_what_was_paid_ahead_is_not_spent_again(
     before: int | None, after: int | None, cost: int | None, compacts: bool, spent: int | None
 ) -> None:
     seen = replace(session(Ledger()), ahead=before)
-    assert spent_on(seen, turn(seen, ahead=after, cost=cost, compacts=compacts)) == spent
+    assert summary_spending(seen, turn(seen, ahead=after, cost=cost, compacts=compacts)) == spent
 
 
 @pytest.mark.parametrize("compacts", [True, False], ids=["compacted", "left as it is"])
 def test_what_was_spent_in_vain_is_in_one_bill(*, compacts: bool) -> None:
     seen = session(Ledger())
-    done = booked(turn(seen, ahead=0, cost=3, compacts=compacts), 7)
+    done = with_wasted_spending(turn(seen, ahead=0, cost=3, compacts=compacts), 7)
     assert [event.cost for event in done.events if isinstance(event, Compaction)] == [10] * compacts
     assert done.state.ahead == (0 if compacts else 7)
     assert done.state.totals.summary_cost == 7
-    assert spent_on(seen, done) == (10 if compacts else 7)
+    assert summary_spending(seen, done) == (10 if compacts else 7)

@@ -13,7 +13,7 @@ from lowwater.core.turns.summaries import (
     MARKER,
     REPAIRABLE,
     Ladder,
-    Obtained,
+    ObtainedSummary,
     SummarizerBackoff,
     need_for,
     obtain,
@@ -97,7 +97,7 @@ class Played:
                 self.asked.append(effect)
                 effect = steps.send(left[effect.rung].pop(0))
         except StopIteration as done:
-            self.obtained: Obtained = done.value
+            self.obtained: ObtainedSummary = done.value
 
     @property
     def by(self) -> str:

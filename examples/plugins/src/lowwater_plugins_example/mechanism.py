@@ -1,4 +1,4 @@
-"""`arguments`: what old tool calls wrote, whole files above all, becomes a line that says how to get it back."""
+"""`arguments`: long texts in the arguments of old tool calls, such as whole files, become a line that says how to get them back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from lowwater.core.view import Item, Summary, parts_of
 
 NAME = "arguments"
 _LONG = 400
-"""Characters from which on an argument is worth a line in its place."""
+"""The length in characters from which an argument is worth replacing."""
 _LINE = 20
-"""Tokens of that line."""
+"""The tokens of the line that replaces it."""
 
 
 def propose(items: Sequence[Item], zones: Zones, making: EditContext) -> Proposal | None:
-    """Offer every call in the middle that has a long text among its arguments."""
+    """Propose every call in the middle that has a long text among its arguments."""
     targets: list[Target] = []
     left = 0
     for at in zones.middle:
@@ -76,5 +76,5 @@ MECHANISM = Mechanism(
     name=NAME,
     propose=propose,
     apply=apply,
-    loses=0.3,  # not measured: as much as our pictures, for a file can be read again
+    loses=0.3,  # not measured; the value of `images`, because a file can be read again, too
 )

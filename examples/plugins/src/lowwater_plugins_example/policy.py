@@ -1,4 +1,4 @@
-"""`when-cold`: the prompt changes only where the provider's cache has expired anyway, for then a rewrite disturbs nothing."""
+"""`when-cold`: change the prompt only when the provider's cache has expired, because a rewrite then costs nothing extra."""
 
 from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, best_of
 from lowwater.core.policies.registry import PRICED, Policy
@@ -6,7 +6,7 @@ from lowwater.settings import Settings
 
 
 def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
-    """Buy the best that is on sale while the cache is cold; while it is warm, keep the prompt as it is.
+    """Buy the best plan while the cache is cold; while it is warm, keep the prompt as it is.
 
     What does not fit is compacted by Lowwater itself, whatever a policy says.
     """
@@ -23,7 +23,7 @@ def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
 POLICY = Policy(
     name="when-cold",
     decide=when_cold,
-    preset=PRICED,  # so that there is a market to look at
+    preset=PRICED,  # so that `now.market` has plans with prices
     avoids_cliffs=False,
     smallest_context=False,
 )

@@ -46,6 +46,9 @@ Redact = Annotated[
         show_default=False,
     ),
 ]
+_NAMED = 10
+"""Sessions that are named one by one before they go; of more only the number is told."""
+NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
 
 
 def redacts(flag: bool | None) -> bool:
@@ -77,10 +80,6 @@ def ledger_of(store: Store, name: str) -> Ledger:
     if found is None:
         raise BadInput(f"the session {quoted(name)} has just been deleted")
     return found.ledger
-
-
-_NAMED = 10
-"""Sessions that are named one by one before they go; of more only the number is told."""
 
 
 def delete(
@@ -202,9 +201,6 @@ def _lines(chosen: Sequence[Listed]) -> list[Text]:
 def _several(chosen: Sequence[Listed]) -> str:
     messages = sum(each.messages for each in chosen)
     return f"{counted(len(chosen), 'session')} with {counted(messages, 'message')}"
-
-
-NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
 
 
 def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:

@@ -42,6 +42,10 @@ from lowwater.errors import BadInput, LowwaterError, StoreFailed, UnknownFormat,
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 
+SOURCE = "import"
+"""Where sessions that were conversations in files come from."""
+_ENDINGS = frozenset({".gz", ".json", ".jsonl", ".ndjson"})
+
 
 class Exported(Struct, frozen=True, kw_only=True):
     """Lines to be written, and what is to be said about them."""
@@ -190,12 +194,6 @@ def _tell(name: str, exported: Exported, *, out: str, noun: str) -> None:
         )
     if out and out != "-":
         say(f"{on_one_line(name, 60)}: {counted(len(exported.lines), 'line')} written to {out}")
-
-
-SOURCE = "import"
-"""Where sessions that were conversations in files come from."""
-
-_ENDINGS = frozenset({".gz", ".json", ".jsonl", ".ndjson"})
 
 
 class Wish(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,16 @@ from lowwater.core.wording import counted
 from lowwater.errors import DamagedStore
 from lowwater.protocols import Store
 
+_FIGURES = ("msgs", "turns", "comp.", "cost", "age")
+_SHOWN = 20
+"""Rows of a table if nothing is said."""
+_UNBOUNDED = 1_000
+"""Columns in which any table fits."""
+_LINES = 6
+"""Lines of a system prompt that are shown unless all are wanted."""
+_NAMES = 8
+"""Tools and children that are named."""
+
 
 class Costs(Struct, frozen=True, kw_only=True):
     """Nano-dollars for all calls of a session; None as soon as the price of one is not known."""
@@ -61,9 +71,6 @@ def _sum(amounts: Iterable[int | None]) -> int | None:
             return None
         total += each
     return total
-
-
-_FIGURES = ("msgs", "turns", "comp.", "cost", "age")
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -136,12 +143,6 @@ def _ended(row: Row, now: float) -> str:
         return ""
     because = f" by {on_one_line(row.ended_because, 40)}" if row.ended_because else ""
     return f"{ago(row.ended_at, now)}{because}"
-
-
-_SHOWN = 20
-"""Rows of a table if nothing is said."""
-_UNBOUNDED = 1_000
-"""Columns in which any table fits."""
 
 
 def list_sessions(
@@ -221,12 +222,6 @@ def _costs(store: Store, names: Sequence[str]) -> dict[str, int | None]:
         say(f"warning: {error}")
         return {}
     return {account.session.name: costs_of(account).total for account in accounts}
-
-
-_LINES = 6
-"""Lines of a system prompt that are shown unless all are wanted."""
-_NAMES = 8
-"""Tools and children that are named."""
 
 
 class Child(Struct, frozen=True, kw_only=True):

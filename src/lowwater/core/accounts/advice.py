@@ -1,4 +1,4 @@
-"""What the numbers recommend, each with the numbers it rests on."""
+"""Recommendations from the accounts of many sessions, each with the numbers it is based on."""
 
 from collections.abc import Collection, Iterator, Sequence
 from math import floor, log10
@@ -11,18 +11,28 @@ from lowwater.core.accounts.figures import Figures, Repayment, Summarizing
 from lowwater.core.decisions import Fact
 
 LEAST_TURNS = 20
+
 LEAST_SUMMARIES = 5
+
 LEAST_COMPACTIONS = 5
+
 SAME_SCORE = 0.05
-"""Scores that differ by no more are the same."""
+"""Scores that differ by no more count as the same."""
+
 DEARER = 2.0
-"""From so many times the price on it is worth changing who writes."""
+"""A summarizer this many times dearer than an equally good one is worth replacing."""
+
 MANY_FAILED = 0.25
+
 MANY_REJECTED = 0.25
+
 SLOWER = 2.0
-"""From so many times the predicted calls on the prediction was too hopeful."""
+"""Paybacks that take this many times the predicted calls were predicted too optimistically."""
+
 FAR_OFF = 0.05
-"""From this share of the prompts on, what was read from the cache was not as foreseen."""
+"""The share of the prompts by which predicted cache reads may be wrong."""
+
+_NANO = 1_000_000_000
 
 Code = Literal[
     "prices-unknown",
@@ -34,11 +44,32 @@ Code = Literal[
     "net-negative",
     "cache-misjudged",
 ]
+
 CODES: tuple[Code, ...] = get_args(Code)
+
+SENTENCES: dict[Code, str] = {
+    "prices-unknown": "The prices of {model} are not known: what its turns cost (so many: {turns}) is missing from every sum.",
+    "turns-unpriced": "What {unpriced} of {turns} turns on {model} cost is not known (their usage was not reported, or they were "
+    "not billed at list prices) and is missing from every sum.",
+    "summaries-dear": "Summaries by {dear} cost {factor}× those by {cheap} for the same score: {dear_cost:usd} against "
+    "{cheap_cost:usd} per 1,000 tokens, scores {dear_score} and {cheap_score}, over {dear_summaries} and {cheap_summaries} "
+    "summaries. Let {cheap} write them.",
+    "summaries-rejected": "Of what {by} wrote, {rejected} summaries were not accepted as they were ({summaries} were put in place): "
+    "another summarizer may need fewer repairs.",
+    "not-paid-back": "Of {settled} compactions that are over, {failed} were undone, replaced or cut short before they had paid "
+    "for themselves (undone: {undone}); {missing:usd} of what they cost was never saved. Compact later, or let the policy "
+    "`rent-or-buy` decide when.",
+    "payback-slower": "Compactions were to pay for themselves after {predicted} later calls and took {realised}, on average over "
+    "{compactions}: expect less of them than is predicted.",
+    "net-negative": "Compaction on {model} has cost {loss:usd} more than it saved, over {passes} compactions and {turns} turns: "
+    "compact later or less often.",
+    "cache-misjudged": "What {model} reads from its cache was foreseen {off:share} of the prompt off, over {turns} turns: see "
+    "whether something at the start of the prompt changes from call to call, or calls go to different servers.",
+}
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """One recommendation: a stable code, and the numbers it rests on; money is in nano-dollars."""
+    """One recommendation: a stable code, and the numbers it is based on; money is in nano-dollars."""
 
     code: str
     facts: dict[str, Fact]
@@ -71,9 +102,9 @@ def _missing_prices(of: Figures, unpriced: Collection[str]) -> Iterator[Advice]:
 
 
 def _dear_summaries(summarizers: Sequence[Summarizing]) -> Iterator[Advice]:
-    """Compare each summarizer with the cheapest that has the same score or a better one; what costs nothing is not compared.
+    """Compare each summarizer with the cheapest one of the same or a better score; free ones are not compared.
 
-    A summary without a model keeps references and tells no story, so that its score alone does not recommend it.
+    A summary without a model keeps references but tells no story, so its score alone does not recommend it.
     """
     compared = [
         (each.cost_per_1000, each.score, each)
@@ -99,7 +130,7 @@ def _dear_summaries(summarizers: Sequence[Summarizing]) -> Iterator[Advice]:
 
 
 def _rejected_summaries(of: Summarizing) -> Iterator[Advice]:
-    # A summary that was repaired is counted on both sides, so that this is no more than there were.
+    # A repaired summary counts both as rejected and as put in place, so the sum of both would be too high.
     wrote = max(of.summaries, of.rejected)
     if wrote >= LEAST_SUMMARIES and of.rejected >= MANY_REJECTED * wrote:
         yield _advice("summaries-rejected", by=of.by, rejected=of.rejected, summaries=of.summaries)
@@ -141,46 +172,20 @@ def _advice(code: Code, **facts: Fact) -> Advice:
     return Advice(code=code, facts=facts)
 
 
-_NANO = 1_000_000_000
-
-SENTENCES: dict[Code, str] = {
-    "prices-unknown": "The prices of {model} are not known: what its turns cost (so many: {turns}) is missing from every sum.",
-    "turns-unpriced": "What {unpriced} of {turns} turns on {model} cost is not known (their usage was not reported, or they were "
-    "not billed at list prices) and is missing from every sum.",
-    "summaries-dear": "Summaries by {dear} cost {factor}× those by {cheap} for the same score: {dear_cost:usd} against "
-    "{cheap_cost:usd} per 1,000 tokens, scores {dear_score} and {cheap_score}, over {dear_summaries} and {cheap_summaries} "
-    "summaries. Let {cheap} write them.",
-    "summaries-rejected": "Of what {by} wrote, {rejected} summaries were not accepted as they were ({summaries} were put in place): "
-    "another summarizer may need fewer repairs.",
-    "not-paid-back": "Of {settled} compactions that are over, {failed} were undone, replaced or cut short before they had paid "
-    "for themselves (undone: {undone}); {missing:usd} of what they cost was never saved. Compact later, or let the policy "
-    "`rent-or-buy` decide when.",
-    "payback-slower": "Compactions were to pay for themselves after {predicted} later calls and took {realised}, on average over "
-    "{compactions}: expect less of them than is predicted.",
-    "net-negative": "Compaction on {model} has cost {loss:usd} more than it saved, over {passes} compactions and {turns} turns: "
-    "compact later or less often.",
-    "cache-misjudged": "What {model} reads from its cache was foreseen {off:share} of the prompt off, over {turns} turns: see "
-    "whether something at the start of the prompt changes from call to call, or calls go to different servers.",
-}
-
-
 def sentence(advice: Advice) -> str:
-    """Return a recommendation as sentences with all its numbers; a code of another version is listed as it is."""
+    """Return a recommendation in words, with all its numbers; an unknown code, of another version, is listed as it is."""
     words = {str(code): said for code, said in SENTENCES.items()}.get(advice.code)
     if words is None or advice.facts.keys() != _names_in(words):
         return f"{advice.code}: {', '.join(f'{name} {fact}' for name, fact in advice.facts.items())}."
     return _Words().vformat(words, (), advice.facts)
 
 
-def dollars(nano: float) -> str:
-    """Return nano-dollars as people read them: cents from a dollar on, three digits that count below."""
-    amount = abs(nano) / _NANO
-    places = 2 if amount >= 1 or not amount else 2 - floor(log10(amount))
-    return f"{'-' if nano < 0 else ''}${amount:,.{places}f}"
+def _names_in(words: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(words) if name}
 
 
 class _Words(Formatter):
-    """Writes money as dollars and shares as percentages where a sentence says so, numbers with thousands."""
+    """Formats money (`:usd`) as dollars, shares (`:share`) as percentages, and other numbers with thousands separators."""
 
     def format_field(self, value: object, format_spec: str) -> str:
         if isinstance(value, str) or not isinstance(value, int | float):
@@ -194,5 +199,8 @@ class _Words(Formatter):
                 return f"{value:,}"
 
 
-def _names_in(words: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(words) if name}
+def dollars(nano: float) -> str:
+    """Return nano-dollars for people: with cents from one dollar on, with three significant digits below."""
+    amount = abs(nano) / _NANO
+    places = 2 if amount >= 1 or not amount else 2 - floor(log10(amount))
+    return f"{'-' if nano < 0 else ''}${amount:,.{places}f}"

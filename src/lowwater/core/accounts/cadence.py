@@ -1,4 +1,4 @@
-"""How often sessions are compacted, and how."""
+"""How often sessions are compacted, and by what; and split sessions joined with the children that continue them."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -11,71 +11,20 @@ from msgspec.structs import replace
 from lowwater.core.events import Compaction, Event, Rejected, Skip
 from lowwater.core.stored import Account
 
+WITHOUT_MODEL = frozenset({"extractive", "marker"})
+"""The summarizers that call no model."""
 
-def turns_before(account: Account) -> list[int]:
-    """Return for each event how many turns had been recorded before it; the numbers never fall.
+_WRITING = frozenset({"summarize", "summarize_all", "leaf", "condense"})
+"""The mechanisms that write a summary."""
 
-    A store tells that by the versions it wrote them under. Where nobody does, their times have to: an event at the moment of a turn belongs to that turn and stands before it: views are changed before they are sent.
-    Where clocks disagree, nothing counts as earlier than what was kept before it.
-    """
-    if account.turns_before is not None:
-        return list(account.turns_before)
-    turns = list(accumulate((record.at for record in account.records), max))
-    events = accumulate((event.at for event in account.events), max)
-    return [bisect_left(turns, at) for at in events]
-
+_WITH_SUMMARY = frozenset({"summary", "condense"})
 
 _BY_SPLIT = "compression"
-"""Why a session ended that a child continues."""
-
-
-def goes_on(account: Account) -> bool:
-    """Return whether a session can still have turns, under its own name or its child's."""
-    return account.session.about.ended_at is None or account.session.about.ended_because == _BY_SPLIT
-
-
-def joined(accounts: Sequence[Account]) -> list[Account]:
-    """Return the accounts with each split session and the child that continues it as one, under the child's name.
-
-    The calls that show what a compaction was worth are its child's. A child without its parent among them stands alone.
-    """
-    by_name = {account.session.name: account for account in accounts}
-    heirs: dict[str, Account] = {}
-    for account in sorted(accounts, key=_began):
-        parent = by_name.get(account.session.about.parent)
-        if parent is not None and parent is not account and parent.session.about.ended_because == _BY_SPLIT:
-            heirs.setdefault(parent.session.name, account)
-    inherited = {heir.session.name for heir in heirs.values()}
-    return [_with_heirs(account, heirs) for account in accounts if account.session.name not in inherited]
-
-
-def _with_heirs(account: Account, heirs: dict[str, Account]) -> Account:
-    """Return an account with what follows it in its child, its child's child, and so on."""
-    while (heir := heirs.get(account.session.name)) is not None:
-        before = len(account.records)
-        account = replace(
-            heir,
-            records=(*account.records, *heir.records),
-            events=(*account.events, *heir.events),
-            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(heir))),
-        )
-    return account
-
-
-def _began(account: Account) -> float:
-    """Return when something first happened in a session itself; what it copied is older."""
-    return min([each.at for each in (*account.records[:1], *account.events[:1])], default=float("inf"))
-
-
-WITHOUT_MODEL = frozenset({"extractive", "marker"})
-"""Those who write summaries and call no model."""
-_WRITING = frozenset({"summarize", "summarize_all", "leaf", "condense"})
-"""The mechanisms that put a summary in place."""
-_WITH_SUMMARY = frozenset({"summary", "condense"})
+"""`About.ended_because` of a session that a child continues."""
 
 
 class Cadence(Struct, frozen=True, kw_only=True):
-    """The cadence of one session or of many together; None is a mean or a ratio of nothing."""
+    """How often one or many sessions were compacted; a mean or ratio of nothing is None."""
 
     sessions: int
     turns: int
@@ -85,12 +34,12 @@ class Cadence(Struct, frozen=True, kw_only=True):
     turns_between_events: float | None
     """The mean from one event of a session to its next; a session that was split goes on in its child."""
     summary_calls: int
-    """Calls that asked a model for a summary, as far as events tell: what one summarizer was asked twice counts once."""
+    """Calls that asked a model for a summary, as far as events show: repeated calls to one summarizer count once."""
     reclaimed_per_event: float | None
     prompt_and_summary_tokens: int
-    """All prompts as their providers counted them, those that asked for summaries included, and all summaries put in place."""
+    """The tokens of all prompts as providers counted them, requests for summaries included, and of all summaries."""
     earliest_changed: int | None
-    """The smallest index of a view at which an event began."""
+    """The smallest index of a view at which a compaction changed it."""
     prunes_per_summary: float | None
     """How many events needed no summary for each that did."""
     prunes: int
@@ -100,13 +49,13 @@ class Cadence(Struct, frozen=True, kw_only=True):
     mean_summary_tokens: float | None
     reclaimed: int
     last_mode: str
-    """How the latest event of all went about it; empty if there was none."""
+    """The mode of the latest event; empty if there was none."""
     skips: dict[str, int]
-    """How often views were left as they are, by reason code; the most frequent first."""
+    """How often a compaction was skipped, by reason code, most frequent first."""
 
 
 def cadence(accounts: Sequence[Account]) -> Cadence:
-    """Return the cadence of these sessions: sums are sums over all, means are over all events and turns alike."""
+    """Return the cadence of these sessions; means are over all events and turns, not over sessions."""
     turns = sum(len(account.records) for account in accounts)
     every = [event for account in accounts for event in account.events]
     events = [event for event in every if isinstance(event, Compaction)]
@@ -171,3 +120,57 @@ def _prompts(accounts: Sequence[Account]) -> int:
 
 def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def turns_before(account: Account) -> list[int]:
+    """Return for each event how many turns had been recorded before it; the numbers never decrease.
+
+    A store knows that from the versions. Without them the times decide: an event at the same moment as a turn belongs before
+    it, because views are changed before they are sent. If clocks disagree, nothing counts as earlier than what was stored
+    before it.
+    """
+    if account.turns_before is not None:
+        return list(account.turns_before)
+    turns = list(accumulate((record.at for record in account.records), max))
+    events = accumulate((event.at for event in account.events), max)
+    return [bisect_left(turns, at) for at in events]
+
+
+def goes_on(account: Account) -> bool:
+    """Return whether a session can still have turns, under its own name or its child's."""
+    return account.session.about.ended_at is None or account.session.about.ended_because == _BY_SPLIT
+
+
+def joined(accounts: Sequence[Account]) -> list[Account]:
+    """Return the accounts with each split session and the child that continues it as one, under the child's name.
+
+    The calls that show what the parent's last compaction was worth are the child's. A child without its parent stays alone.
+    """
+    by_name = {account.session.name: account for account in accounts}
+    children: dict[str, Account] = {}
+    for account in sorted(accounts, key=_began):
+        parent = by_name.get(account.session.about.parent)
+        if parent is not None and parent is not account and parent.session.about.ended_because == _BY_SPLIT:
+            children.setdefault(parent.session.name, account)
+    continuing = {child.session.name for child in children.values()}
+    return [
+        _with_children(account, children) for account in accounts if account.session.name not in continuing
+    ]
+
+
+def _with_children(account: Account, children: dict[str, Account]) -> Account:
+    """Return an account continued by that of its child, its child's child, and so on."""
+    while (child := children.get(account.session.name)) is not None:
+        before = len(account.records)
+        account = replace(
+            child,
+            records=(*account.records, *child.records),
+            events=(*account.events, *child.events),
+            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(child))),
+        )
+    return account
+
+
+def _began(account: Account) -> float:
+    """Return when something first happened in the session itself; entries copied from its parent are older."""
+    return min([each.at for each in (*account.records[:1], *account.events[:1])], default=float("inf"))

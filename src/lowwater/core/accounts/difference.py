@@ -1,4 +1,4 @@
-"""What changed from one view to another, as values and in words."""
+"""The difference between two views of a session, as values and as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
@@ -27,7 +27,7 @@ _Key = int | bytes
 
 
 class AlignedItems(Struct, frozen=True, kw_only=True):
-    """Items of two views which, together and with no others, stand for the same messages."""
+    """Items of two views that cover the same messages, and no others."""
 
     before: tuple[Item, ...]
     after: tuple[Item, ...]
@@ -42,8 +42,8 @@ class AlignedItems(Struct, frozen=True, kw_only=True):
 
 
 def align_views(before: Sequence[Item], after: Sequence[Item]) -> Iterator[AlignedItems]:
-    """Yield the items of two views as those that belong together, by the first message of each; each item is in one."""
-    roots = _Roots()
+    """Yield the items of two views in groups that cover the same messages, ordered by the first message; each item is in one."""
+    roots = _DisjointSets()
     for item in (*before, *after):
         roots.join(_keys(item))
     found: dict[_Key, tuple[list[Item], list[Item]]] = {}
@@ -55,7 +55,7 @@ def align_views(before: Sequence[Item], after: Sequence[Item]) -> Iterator[Align
 
 
 def numbers_of(item: Item) -> list[int]:
-    """Return the numbers of the messages an item stands for."""
+    """Return the numbers of the messages an item covers."""
     if not isinstance(item, Summary):
         return [item.number]
     return [number for span in item.sources for number in range(span.first, span.last + 1)]
@@ -69,8 +69,8 @@ def _first(sides: tuple[list[Item], list[Item]]) -> int:
     return min((number for side in sides for item in side for number in numbers_of(item)), default=0)
 
 
-class _Roots:
-    """Groups that grow together: each key leads to the one that stands for its group."""
+class _DisjointSets:
+    """A union-find structure: each key leads to the root of its group."""
 
     def __init__(self) -> None:
         self._above: dict[_Key, _Key] = {}
@@ -90,10 +90,10 @@ class _Roots:
 
 
 class PartChange(Struct, frozen=True, kw_only=True):
-    """One part that is shown otherwise; nothing where it was or is not shown."""
+    """One part that two views show differently; `was` or `now` is empty if that view does not show it."""
 
     path: tuple[int, ...]
-    """As in an edit: its index, and for something inside a tool result the index there; empty for a summary."""
+    """As in an edit: its index, and inside a tool result the index there; empty for a summary."""
     what: str
     was: str
     now: str
@@ -115,13 +115,13 @@ def changed_parts(before: Item, after: Item) -> tuple[PartChange, ...]:
 
 
 def changed_summary(before: Iterable[Item], after: Iterable[Item]) -> tuple[PartChange, ...]:
-    """Return the summaries of one view as replaced by those of another; nothing if neither has any."""
+    """Return the summaries of one view as replaced by those of the other; nothing if neither has any."""
     was, now = _summaries(before), _summaries(after)
     return (PartChange(path=(), what="summary", was=was, now=now),) if was or now else ()
 
 
 def _shown(item: Item) -> dict[tuple[int, ...], AnyPart]:
-    """Return what an item shows by path; a result by the parts inside it, if there are any."""
+    """Return an item's parts by path; a tool result with parts inside is represented by these."""
     return {
         path: part
         for path, part in parts_of(item)
@@ -159,11 +159,11 @@ def _text(part: AnyPart | None) -> str:
 
 ChangeKind = Literal["kept", "edited", "summarised", "restored", "appended", "dropped"]
 _RUNS = frozenset({"kept", "appended", "dropped"})
-"""Kinds of which neighbours make up one run."""
+"""The kinds of which neighbouring changes are joined into one."""
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much stands in a view: items, and their tokens."""
+    """The size of a view or a part of it: items, and their tokens."""
 
     items: int
     tokens: int
@@ -174,7 +174,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     kind: ChangeKind
     numbers: tuple[Numbers, ...]
-    """Which messages, whether they stood in person or in a summary."""
+    """Which messages, whether shown themselves or covered by a summary."""
     before: Size
     after: Size
     parts: tuple[PartChange, ...] = ()
@@ -187,7 +187,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def gained(self) -> int:
-        """By how many tokens the view grew through it; negative if it shrank."""
+        """By how many tokens it made the view grow; negative if the view shrank."""
         return self.after.tokens - self.before.tokens
 
 
@@ -197,17 +197,17 @@ class Preamble(Struct, frozen=True, kw_only=True):
     system: bool
     tools: bool
     before: int
-    """Its tokens."""
+    """Its size in tokens."""
     after: int
 
     @property
     def changed(self) -> bool:
-        """Whether anything did."""
+        """Whether anything changed."""
         return self.system or self.tools or self.before != self.after
 
 
 class Models(Struct, frozen=True, kw_only=True):
-    """The models that answer."""
+    """The model in use at each view."""
 
     before: str
     after: str
@@ -235,7 +235,7 @@ def difference(before: View, after: View) -> Difference:
     return Difference(
         before=_size(before.items),
         after=_size(after.items),
-        changes=tuple(_runs(_change(kin) for kin in align_views(before.items, after.items))),
+        changes=tuple(_runs(_change(aligned) for aligned in align_views(before.items, after.items))),
         preamble=Preamble(
             system=before.system != after.system,
             tools=before.tools != after.tools,
@@ -246,45 +246,47 @@ def difference(before: View, after: View) -> Difference:
     )
 
 
-def _change(kin: AlignedItems) -> Change:
-    kind = _kind(kin)
+def _change(aligned: AlignedItems) -> Change:
+    kind = _kind(aligned)
     return Change(
         kind=kind,
-        numbers=_spans({number for item in (*kin.before, *kin.after) for number in numbers_of(item)}),
-        before=_size(kin.before),
-        after=_size(kin.after),
-        parts=_parts(kind, kin),
+        numbers=_spans({number for item in (*aligned.before, *aligned.after) for number in numbers_of(item)}),
+        before=_size(aligned.before),
+        after=_size(aligned.after),
+        parts=_parts(kind, aligned),
     )
 
 
-def _kind(kin: AlignedItems) -> ChangeKind:
-    if not kin.after:
+def _kind(aligned: AlignedItems) -> ChangeKind:
+    if not aligned.after:
         return "dropped"
-    if kin.is_same:
+    if aligned.is_same:
         return "kept"
-    known = {item.message.digest for item in kin.before if isinstance(item, Summary)}
-    if any(isinstance(item, Summary) and item.message.digest not in known for item in kin.after):
+    known = {item.message.digest for item in aligned.before if isinstance(item, Summary)}
+    if any(isinstance(item, Summary) and item.message.digest not in known for item in aligned.after):
         return "summarised"
-    if not kin.before:
+    if not aligned.before:
         return "appended"
-    if any(isinstance(item, Summary) for item in kin.before):
+    if any(isinstance(item, Summary) for item in aligned.before):
         return "restored"
-    was_edited = any(isinstance(item, Edited) for item in kin.before)
-    return "edited" if any(isinstance(item, Edited) for item in kin.after) or not was_edited else "restored"
+    was_edited = any(isinstance(item, Edited) for item in aligned.before)
+    return (
+        "edited" if any(isinstance(item, Edited) for item in aligned.after) or not was_edited else "restored"
+    )
 
 
-def _parts(kind: ChangeKind, kin: AlignedItems) -> tuple[PartChange, ...]:
-    match kind, kin.before, kin.after:
+def _parts(kind: ChangeKind, aligned: AlignedItems) -> tuple[PartChange, ...]:
+    match kind, aligned.before, aligned.after:
         case "edited" | "restored", [was], [now] if not isinstance(was, Summary):
             return changed_parts(was, now)
         case "summarised" | "restored", _, _:
-            return changed_summary(kin.before, kin.after)
+            return changed_summary(aligned.before, aligned.after)
         case _:
             return ()
 
 
 def _runs(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield changes, neighbours that were kept, appended or dropped as one."""
+    """Yield changes, with neighbours that were kept, appended or dropped joined into one."""
     for kind, some in groupby(changes, lambda change: change.kind):
         if kind in _RUNS:
             yield _joined(tuple(some))
@@ -324,13 +326,13 @@ def _sum(sizes: Iterable[Size]) -> Size:
 
 _MOST_SPANS = 3
 _CONTEXT = 2
-"""Lines around a change that a diff shows."""
+"""Lines that a diff shows around a change."""
 _COMPARED = 4_000
-"""Lines of a text that are compared; comparing takes the square of them."""
+"""Lines of a text that are compared; the time grows with their square."""
 
 
 class _Line(Struct, frozen=True, kw_only=True):
-    """One line of the table, and what stands under it."""
+    """One line of the table, and the lines of its diff."""
 
     kind: str
     which: str = ""
@@ -390,7 +392,7 @@ def _line(change: Change, *, full: bool) -> _Line:
 
 
 def _about(change: Change) -> str:
-    """Say what the sizes do not: which parts, or how many items became how many."""
+    """Return what the sizes do not show: which parts changed, or how many items became how many."""
     if change.kind in {"appended", "dropped"}:
         return counted(change.messages, "message")
     if change.kind == "summarised" or not change.parts or not change.parts[0].path:
@@ -400,9 +402,9 @@ def _about(change: Change) -> str:
 
 def _table(lines: Sequence[_Line]) -> Iterator[str]:
     """Yield the lines with their columns aligned, numbers to the right; what stayed has none."""
-    told = [line for line in lines if line.has_columns]
+    in_columns = [line for line in lines if line.has_columns]
     kind, which, was, now, gained = (
-        max((len(getattr(line, name)) for line in told), default=0)
+        max((len(getattr(line, name)) for line in in_columns), default=0)
         for name in ("kind", "which", "was", "now", "gained")
     )
     for line in lines:

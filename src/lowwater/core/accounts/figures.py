@@ -1,4 +1,4 @@
-"""What the turns, summaries and compactions of a model add up to."""
+"""Totals for one model or all: what turns cost, what summaries cost, and whether compactions paid for themselves."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ from lowwater.core.stored import Account
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """The sums of one model, or of all of them.
+    """The totals of one model, or of all of them.
 
-    Money is in nano-dollars, over the turns and compactions whose cost is known: None if there are some and none of theirs is.
-    How many are missing stands beside it. `net` is None as soon as a compaction is missing, for it would flatter.
+    Money is in nano-dollars, over the turns and compactions whose cost is known; it is None if no cost is known at all.
+    `unpriced_turns` and `unpriced_passes` count the others. `net` is None if any compaction has no price: it would be too high.
     """
 
     model: str
@@ -31,34 +31,34 @@ class Figures(Struct, frozen=True, kw_only=True):
     cache_read: int
     cache_read_share: float | None
     foreseen_turns: int
-    """Turns that tell both what was to be read from the cache and what was."""
+    """Turns with both a predicted and a reported number of tokens read from the cache."""
     foreseen_off: float | None
-    """The tokens by which that was off, either way, as a share of the prompts of these turns."""
+    """The error of that prediction, in either direction, as a share of the prompts of these turns."""
     cost: int | None
     untouched: int | None
-    """What the turns would have cost had nothing ever been compacted."""
+    """What the turns would have cost if nothing had ever been compacted."""
     passes: int
     """Compactions that were committed."""
     unpriced_passes: int
     reclaimed: int
     """Tokens that compactions took out of prompts, each counted once."""
     saved: int
-    """Tokens that calls did not carry because of it, counted at every call."""
+    """Tokens that calls did not send because of that, counted at every call."""
     summary_tokens: int
     summary_cost: int | None
     summary_cost_per_1000: float | None
-    """For 1,000 tokens of summary, whoever wrote it."""
+    """Per 1,000 tokens of summary, whoever wrote it."""
     rewriting_cost: int | None
     compaction_cost: int | None
     """Summaries and rewriting together."""
     net: int | None
-    """What was saved in the end: `untouched` less `cost`, in which rewriting is, and less summaries."""
+    """The net saving: `untouched` minus `cost` (which includes rewriting the cache) minus the cost of summaries."""
     score: float | None
     """The mean share of critical references that summaries kept."""
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
-    """What belongs to one model, or to all, out of many sessions."""
+    """The records, compactions and paybacks of one model, or of all, from many sessions."""
 
     sessions: int
     records: Sequence[TurnRecord]
@@ -67,7 +67,7 @@ class Gathered(Struct, frozen=True, kw_only=True):
 
 
 def figures(model: str, gathered: Gathered) -> Figures:
-    """Return the sums of what was gathered."""
+    """Return the totals of what was gathered."""
     records, events, paybacks = gathered.records, gathered.events, gathered.paybacks
     usages = [record.usage for record in records if record.usage is not None]
     prompt, cache_read = sum(usage.prompt for usage in usages), sum(usage.cache_read for usage in usages)
@@ -154,21 +154,21 @@ class Summarizing(Struct, frozen=True, kw_only=True):
 
     by: str
     summaries: int
-    """Put in place."""
+    """Summaries that were used."""
     tokens: int
     priced: int
-    """Of those put in place, how many have a cost that is known and nobody else's work in it."""
+    """How many of those used have a known cost that includes no other summarizer's attempts."""
     cost_per_1000: float | None
-    """What these cost for 1,000 tokens of summary, in nano-dollars."""
+    """What these cost per 1,000 tokens of summary, in nano-dollars."""
     scored: int
     score: float | None
     """The mean share of critical references they kept."""
     rejected: int
-    """Not accepted as they were written; some of them were repaired and put in place."""
+    """Not accepted as they were written; some of them were repaired and used."""
 
 
 def summarizing(accounts: Sequence[Account], registry: Registry) -> list[Summarizing]:
-    """Return what each summarizer wrote, who wrote most first; a model goes by its one name."""
+    """Return the figures of each summarizer, the one with most summaries first; models go by their canonical name."""
     named = cache(lambda by: _name(by, registry))
     wrote: defaultdict[str, list[Compaction]] = defaultdict(list)
     rejected: Counter[str] = Counter()
@@ -197,36 +197,36 @@ def _summarizing(by: str, events: Sequence[Compaction], rejected: int) -> Summar
 
 
 def _name(by: str, registry: Registry) -> str:
-    """Return the one name of a model that is known; a summarizer called otherwise keeps its name."""
+    """Return the canonical name of a known model; any other summarizer keeps its name."""
     return canonical_model_name(by, registry) if registry.match(by).how in {"listed", "resold"} else by
 
 
 class Repayment(Struct, frozen=True, kw_only=True):
-    """What became of many compactions; those made before one and the same call count as one."""
+    """What became of many compactions; those made before the same call count as one."""
 
     compactions: int
     paid: int
-    """Have paid for themselves."""
+    """Those that have paid for themselves."""
     failed: int
-    """Have not, and never will: undone, replaced, or their session ended."""
+    """Those that have not and never will: undone, replaced, or their session ended."""
     undone: int
-    """Of those that failed, were undone."""
+    """Those that failed because they were undone."""
     open: int
-    """Have not yet."""
+    """Those that have not paid for themselves yet."""
     unknown: int
-    """Of these it cannot be told: no call came yet, or a price or a usage is not known."""
+    """Those of which it is not known: no call came yet, or a price or a usage is missing."""
     missing: int
-    """Nano-dollars that those that failed cost and did not save."""
+    """What the failed ones cost and did not save, in nano-dollars."""
     compared: int
-    """Have paid for themselves and were predicted to."""
+    """Those that have paid for themselves and have a prediction."""
     predicted: float | None
-    """The mean number of later calls after which these were to."""
+    """The mean number of later calls after which these were predicted to."""
     realised: float | None
     """The mean number of later calls after which they had."""
 
 
 def repayment(paybacks: Sequence[Payback]) -> Repayment:
-    """Return how these were paid back."""
+    """Return what became of these compactions, in numbers."""
     unknown = [payback for payback in paybacks if payback.missing is None and payback.turns is None]
     paid = [payback for payback in paybacks if payback.turns is not None]
     failed = [payback for payback in paybacks if payback.turns is None and payback.failed]

@@ -1,4 +1,8 @@
-"""What the provider's cache should hold: kept up to date by what was sent, when, and what usage was reported."""
+"""The belief about the provider's cache: which prefixes it should hold, given what was sent, when, and the reported usage.
+
+No provider says what it holds. A request stores prefixes, each ending at a boundary; by the provider's rules (`CacheRules`)
+a later request reads the longest one that is still alive, and the usage reported for it corrects the belief.
+"""
 
 from bisect import bisect_left, bisect_right
 from itertools import groupby
@@ -13,151 +17,91 @@ from lowwater.core.cache.layout import Layout
 from lowwater.core.models.model import CacheRules, Marks, Matching, Model, Steps, Uncached, Units
 from lowwater.core.stored_form import stored_as
 
-PATH = 192
-"""Boundaries that stand for a prefix stored in steps: they lie within half a percent of it of any cut."""
+HALF_LIFE = 3_600.0
+"""Seconds after which half of all prefixes are assumed to be gone, where the provider publishes no lifetime.
+
+Such caches are said to keep prefixes for minutes up to a day. Reported usage corrects the assumption after one call.
+"""
+HALF_LIFE_ON_DISK = 86_400.0
+"""The same for caches on disk (`Units`), which are said to keep prefixes for hours to days."""
+
+_LEAST_CHANCE = 0.01
+"""A boundary with a smaller chance counts as gone."""
+
+MAX_BOUNDARIES = 256
+"""The most boundaries that a belief keeps."""
+
+_MAX_STEP_BOUNDARIES = 192
+"""Boundaries that represent a prefix stored in steps: wherever it is cut, one is within half a percent of its length."""
+_PREFIX_CHANGED = frozenset({"model_changed", "system_changed", "tools_changed"})
+"""Reasons that a provider gives for a miss which refute the whole belief: it saw another prefix than was sent."""
 
 
-class Write(Struct, frozen=True, kw_only=True):
-    """A boundary that a request stores: the block it ends, and whether for the long lifetime."""
+class Boundary(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    array_like=True,
+    rename=stored_as("boundary"),
+    forbid_unknown_fields=True,
+):
+    """The end of a prefix that the provider stored."""
 
-    block: int
+    key: bytes
+    tokens: int
+    used: float
+    """When it was written, or last read if a read extends its lifetime."""
     long: bool = False
+    """Stored for the long lifetime."""
 
 
-def rule_of(layout: Layout, rules: CacheRules) -> Matching:
-    """Return the rule that holds for this request: with or without marks, with or without what comes by itself."""
-    match rules.matching:
-        case Marks(unmarked="instead"):
-            if layout.marked:
-                return rules.matching
-            return Steps() if layout.automatic else Uncached()
-        case Marks(unmarked="beside"):
-            return rules.matching if layout.marked or layout.automatic else Uncached()
-        case Marks():
-            return rules.matching if layout.marked else Uncached()
-        case Uncached():
-            return rules.matching
-        case Steps() | Units():
-            return rules.matching if layout.automatic else Uncached()
+class Belief(Struct, frozen=True, kw_only=True, rename=stored_as("belief"), forbid_unknown_fields=True):
+    """What the provider is believed to hold: boundaries, the one used last at the end."""
 
+    boundaries: tuple[Boundary, ...] = ()
+    misses: int = 0
+    """Calls in a row that read nothing although something was expected."""
 
-def step_of(rule: Matching) -> int:
-    """Return the step in which a rule finds the longest prefix, 0 if it finds whole boundaries only.
-
-    Where the step is not published every token is taken to count.
-    """
-    return (rule.tokens or 1) if isinstance(rule, Steps) else 0
-
-
-def writes_of(layout: Layout, rules: CacheRules, hit: int) -> list[Write]:
-    """Return the boundaries that are stored once the request was processed, of which `hit` tokens were read."""
-    match rule_of(layout, rules):
-        case Marks() as rule:
-            return _marks(layout, rule, rules.min_cacheable or 0)
-        case Steps() as rule:
-            return _path(layout, max(rule.tokens or 1, rules.min_cacheable or 0))
-        case Units():
-            return _units(layout, hit)
-        case Uncached():
-            return []
-
-
-def billed(layout: Layout, model: Model, hit: int) -> Usage:
-    """Return the input side of a call with this layout that reads `hit` tokens."""
-    rest = layout.total - hit
-    match rule_of(layout, model.cache):
-        case Marks():
-            writes = writes_of(layout, model.cache, hit)
-            last = max((layout.ends[write.block] for write in writes), default=0)
-            long_to = max((layout.ends[write.block] for write in writes if write.long), default=0)
-            long = max(0, long_to - hit)
-            short = max(0, last - max(hit, long_to))
-            return Usage(
-                uncached=rest - long - short, cache_read=hit, cache_write=short, cache_write_long=long
-            )
-        case Steps() | Units() if layout.automatic == "long" and _sells_long_writes(model):
-            return Usage(cache_read=hit, cache_write_long=rest)
-        case _:
-            return Usage(cache_read=hit, uncached=rest)
-
-
-def _sells_long_writes(model: Model) -> bool:
-    return model.prices is not None and model.prices.cache_write_long is not None
-
-
-def _marks(layout: Layout, rule: Marks, least: int) -> list[Write]:
-    """The newest marks count; one that the provider places by itself, on the last block, is one of them."""
-    asked = {at: layout.blocks[at].mark for at in layout.marked}
-    if rule.unmarked == "beside" and layout.automatic and layout.blocks:
-        asked.setdefault(len(layout.blocks) - 1, layout.automatic)
-    newest = sorted(asked)[-rule.max_marks :]
-    return [Write(block=at, long=asked[at] == "long") for at in newest if layout.ends[at] >= least]
-
-
-def _path(layout: Layout, least: int) -> list[Write]:
-    """All of it is stored: so many block ends that a later cut finds one close by, and every marked one."""
-    long = layout.automatic == "long"
-    first = bisect_left(layout.ends, least)
-    chosen = evenly(layout.ends[first:], PATH)
-    kept = {first + at for at in chosen} | {at for at in layout.marked if at >= first}
-    return [Write(block=at, long=long) for at in sorted(kept)]
-
-
-def _units(layout: Layout, hit: int) -> list[Write]:
-    """The end of the request, and ends of inputs and outputs in what was not read.
-
-    Those stand in for the units that the provider carves out of long inputs at intervals it does not publish.
-    """
-    long = layout.automatic == "long"
-    first = bisect_left(layout.ends, hit + 1)
-    last = len(layout.blocks) - 1
-    ends = [at for at in range(first, last) if layout.blocks[at].ends]
-    return [Write(block=at, long=long) for at in (*ends, last) if at >= 0]
-
-
-def evenly(positions: tuple[int, ...] | list[int], most: int) -> list[int]:
-    """Return the indices of at most `most` ascending positions, spread evenly by distance, the last among them."""
-    if len(positions) <= most:
-        return list(range(len(positions)))
-    first, last = positions[0], positions[-1]
-    wanted = (first + (last - first) * at // (most - 1) for at in range(most))
-    return sorted({bisect_left(positions, position) for position in wanted})
+    @property
+    def trust(self) -> float:
+        """The weight of the belief: 1 up to two misses in a row, which may be chance, and half as much after each further one."""
+        return 0.5 ** max(0, self.misses - 2)
 
 
 class Warmth(Struct, frozen=True, kw_only=True):
-    """The stored boundaries that lie on a layout and are alive, and the rule by which they are found.
+    """The live boundaries that match a layout, and the rule by which the provider finds them.
 
-    Where the provider finds the longest prefix by itself (`step` > 0), every whole step up to the deepest boundary can
-    be read; otherwise only a boundary itself, and only if a mark finds it.
+    If the provider finds the longest prefix by itself (`step` > 0), every whole step up to the deepest boundary can be
+    read. Otherwise only a boundary itself can be read, and only if a mark finds it.
     """
 
     positions: tuple[int, ...] = ()
-    """Where the boundaries lie, in tokens, ascending."""
+    """The boundaries' positions in tokens, ascending."""
     blocks: tuple[int, ...] = ()
-    """The blocks they end."""
+    """The indexes of the blocks that end there."""
     ends: tuple[int, ...] = ()
-    """Where each block of the layout ends."""
+    """The position in tokens at which each block of the layout ends."""
     marks: tuple[int, ...] = ()
-    """The blocks from which the provider looks back, ascending."""
+    """The blocks from which the provider looks back for a boundary, ascending."""
     lookback: int | None = None
-    """How many blocks it looks back from each; None is no limit."""
+    """How many blocks it looks back from each; None: no limit."""
     step: int = 0
     least: int = 0
-    """Tokens below which nothing is read."""
+    """The smallest prefix, in tokens, that can be read."""
     chance: float = 1.0
-    """How likely the boundaries are still there; below 1 only where no lifetime is published."""
+    """The chance that the boundaries are still there; below 1 if no lifetime is published or the belief was wrong before."""
 
     def hit(self, upto: int | None = None) -> int:
-        """Return the tokens that would be read if the layout is unchanged up to token `upto`; None is all of it.
+        """Return the tokens that would be read if the layout stays unchanged up to token `upto`; None: all of it.
 
-        A changed layout is taken to have a mark at its last unchanged block.
+        A changed layout is assumed to get a mark on its last unchanged block.
         """
         limit = self.ends[-1] if upto is None and self.ends else upto or 0
         found = self._by_step(limit) if self.step else self._by_boundary(limit, edge=upto is not None)
         return found if found >= self.least else 0
 
     def expected(self, upto: int | None = None) -> int:
-        """Return the tokens read, weighed by the chance that they are there."""
+        """Return the tokens that would be read, weighted by the chance that they are there."""
         hit = self.hit(upto)
         return hit if self.chance >= 1.0 else round(hit * self.chance)
 
@@ -180,52 +124,8 @@ class Warmth(Struct, frozen=True, kw_only=True):
         return self.positions[at] if at >= 0 and self.blocks[at] >= first else 0
 
 
-HALF_LIFE = 3_600.0
-"""Seconds after which half of all prefixes are taken to be gone, where the provider publishes no lifetime.
-
-An assumption: such caches are said to keep minutes to a day. Reported usage corrects it after one call.
-"""
-
-HALF_LIFE_ON_DISK = 86_400.0
-"""The same for stored units, which are said to be kept for hours to days."""
-
-LEAST_CHANCE = 0.01
-"""Below this a boundary is taken to be gone."""
-
-
-class Boundary(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    array_like=True,
-    rename=stored_as("boundary"),
-    forbid_unknown_fields=True,
-):
-    """The end of a prefix that the provider stored."""
-
-    key: bytes
-    tokens: int
-    used: float
-    """When it was written, or last read where reading prolongs its life."""
-    long: bool = False
-    """Stored for the long lifetime."""
-
-
-class Belief(Struct, frozen=True, kw_only=True, rename=stored_as("belief"), forbid_unknown_fields=True):
-    """What the provider holds: boundaries, the one used last at the end."""
-
-    boundaries: tuple[Boundary, ...] = ()
-    misses: int = 0
-    """Calls in a row that read nothing although something was expected."""
-
-    @property
-    def trust(self) -> float:
-        """How far it deserves to be believed: two misses are bad luck, with each further one it is worth half."""
-        return 0.5 ** max(0, self.misses - 2)
-
-
 def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warmth:
-    """Return what of `layout` is in the cache at the moment `at`, told from timestamps, before any call."""
+    """Return what of `layout` should be in the cache at the time `at`, judged by timestamps alone."""
     rule = rule_of(layout, rules)
     if isinstance(rule, Uncached):
         return Warmth(ends=layout.ends)
@@ -251,36 +151,52 @@ def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warm
     )
 
 
-def expected_usage(belief: Belief, layout: Layout, model: Model, at: float) -> Usage:
-    """Return the input side of what a call with this layout would be billed at the moment `at`.
-
-    Where no lifetime is published the tokens read are weighed by the chance that they are still there.
-    """
-    return billed(layout, model, warmth(belief, layout, model.cache, at).expected())
-
-
 def chance_alive(boundary: Boundary, rules: CacheRules, at: float) -> float:
-    """Return how likely a boundary is still held: 0 or 1 by its lifetime, or halved with each half-life."""
+    """Return the chance that a boundary is still cached: 0 or 1 by its lifetime, or halved with each half-life if unpublished."""
     gap = max(0.0, at - boundary.used)
     ttl = rules.ttl_long if boundary.long and rules.ttl_long is not None else rules.ttl
     if ttl is not None:
         return 1.0 if gap <= ttl else 0.0
     half_life = HALF_LIFE_ON_DISK if isinstance(rules.matching, Units) else HALF_LIFE
     chance = 0.5 ** (gap / half_life)
-    return chance if chance >= LEAST_CHANCE else 0.0
+    return chance if chance >= _LEAST_CHANCE else 0.0
 
 
-MOST = 256
-"""Boundaries that a belief keeps."""
+def expected_usage(belief: Belief, layout: Layout, model: Model, at: float) -> Usage:
+    """Return the input that a call with this layout at the time `at` should be billed for.
 
-MOVED = frozenset({"model_changed", "system_changed", "tools_changed"})
-"""Reasons for a miss that deny everything believed: the provider saw another start than was sent."""
+    If no lifetime is published, the tokens read are weighted by the chance that they are still there.
+    """
+    return billed(layout, model, warmth(belief, layout, model.cache, at).expected())
+
+
+def billed(layout: Layout, model: Model, hit: int) -> Usage:
+    """Return the billed input of a call with this layout that reads `hit` tokens."""
+    rest = layout.total - hit
+    match rule_of(layout, model.cache):
+        case Marks():
+            writes = writes_of(layout, model.cache, hit)
+            last = max((layout.ends[write.block] for write in writes), default=0)
+            long_to = max((layout.ends[write.block] for write in writes if write.long), default=0)
+            long = max(0, long_to - hit)
+            short = max(0, last - max(hit, long_to))
+            return Usage(
+                uncached=rest - long - short, cache_read=hit, cache_write=short, cache_write_long=long
+            )
+        case Steps() | Units() if layout.automatic == "long" and _sells_long_writes(model):
+            return Usage(cache_read=hit, cache_write_long=rest)
+        case _:
+            return Usage(cache_read=hit, uncached=rest)
+
+
+def _sells_long_writes(model: Model) -> bool:
+    return model.prices is not None and model.prices.cache_write_long is not None
 
 
 class BeliefError(
     Struct, frozen=True, kw_only=True, rename=stored_as("belief_error"), forbid_unknown_fields=True
 ):
-    """What a call was expected to read and write, beside what was reported; None if nothing was."""
+    """What a call was expected to read and write, and what was reported; None if nothing was reported."""
 
     expected_read: int
     expected_write: int
@@ -289,12 +205,12 @@ class BeliefError(
 
     @property
     def tokens(self) -> int:
-        """How far the expected read was off, either way; 0 if nothing was reported."""
+        """The absolute error of the expected read; 0 if nothing was reported."""
         return 0 if self.reported_read is None else abs(self.reported_read - self.expected_read)
 
 
 class AfterCall(NamedTuple):
-    """The belief after a call, and how wrong the one before it was."""
+    """The belief after a call, and how wrong the belief before it was."""
 
     belief: Belief
     error: BeliefError
@@ -311,35 +227,36 @@ def after_call(
     output_tokens: int = 0,
     miss_reason: str = "",
 ) -> AfterCall:
-    """Return what is held after a call with `layout` was answered.
+    """Return the belief after a call with `layout` was answered.
 
-    `reported` is the usage of the request itself, without compactions on the provider's side. `output_key` is the key
-    of the prefix that ends with the answer, for providers that cache what they generate.
+    `reported` is the usage of the request itself, without a compaction on the provider's side. `output_key` is the key
+    of the prefix that ends with the answer, for providers that cache what they generate. `miss_reason` is the provider's
+    own explanation of a miss, if it gives one.
     """
     warm = warmth(belief, layout, model.cache, at)
     expected = billed(layout, model, warm.expected())
     read = hit = warm.hit()
     held, misses = _alive(belief, model.cache, at), belief.misses
     if reported is not None:
-        read = _read(reported, layout, hit)
+        read = _tokens_read(reported, layout, hit)
         misses = 0 if read > 0 else misses + (hit > 0)
-        held = _corrected(held, layout, read, hit)
-    if miss_reason in MOVED:
+        held = _without_unread(held, layout, read, hit)
+    if miss_reason in _PREFIX_CHANGED:
         held, read = {}, 0 if reported is None else read
     _refresh(held, layout, model.cache, read, at)
-    if reported is None or not _refused(model.cache, expected, reported):
+    if reported is None or not _wrote_nothing(model.cache, expected, reported):
         _store(held, layout, model.cache, read, at)
     if model.cache.output_cached and output_key is not None:
         end = layout.total + output_tokens
         held[output_key] = Boundary(key=output_key, tokens=end, used=at, long=layout.automatic == "long")
-    now = Belief(boundaries=_bounded(held), misses=misses)
-    return AfterCall(belief=now, error=_error(expected, reported))
+    now = Belief(boundaries=_newest(held), misses=misses)
+    return AfterCall(belief=now, error=_belief_error(expected, reported))
 
 
-def _read(reported: Usage, layout: Layout, hit: int) -> int:
-    """Return the tokens read in the layout's count, which may differ from the provider's.
+def _tokens_read(reported: Usage, layout: Layout, hit: int) -> int:
+    """Return the tokens read, converted to the layout's count, which may differ from the provider's.
 
-    A difference that the two counts of the prompt explain is none.
+    A deviation from `hit` that the difference of the two counts explains is ignored.
     """
     if reported.prompt in (0, layout.total):
         return reported.cache_read
@@ -351,8 +268,10 @@ def _alive(belief: Belief, rules: CacheRules, at: float) -> dict[bytes, Boundary
     return {held.key: held for held in belief.boundaries if chance_alive(held, rules, at) > 0}
 
 
-def _corrected(held: dict[bytes, Boundary], layout: Layout, read: int, hit: int) -> dict[bytes, Boundary]:
-    """Drop what was expected and not read, and everything if nothing was read."""
+def _without_unread(
+    held: dict[bytes, Boundary], layout: Layout, read: int, hit: int
+) -> dict[bytes, Boundary]:
+    """Drop the boundaries that should have been read and were not; all of them if nothing was read."""
     if read >= hit:
         return held
     if read == 0:
@@ -362,9 +281,9 @@ def _corrected(held: dict[bytes, Boundary], layout: Layout, read: int, hit: int)
 
 
 def _refresh(held: dict[bytes, Boundary], layout: Layout, rules: CacheRules, read: int, at: float) -> None:
-    """Prolong what was read: the boundary at its end, and those on the way, whose content was used as well.
+    """Renew the boundaries within what was read, where a read extends the lifetime.
 
-    The block that ends where reading ended was held, even if it was believed to be gone.
+    The boundary where the read ended must have been cached, even if it was believed to be gone.
     """
     last = bisect_right(layout.ends, read) - 1
     if read <= 0 or last < 0 or rules.refreshed_by_hit is False:
@@ -376,43 +295,44 @@ def _refresh(held: dict[bytes, Boundary], layout: Layout, rules: CacheRules, rea
 
 
 def _store(held: dict[bytes, Boundary], layout: Layout, rules: CacheRules, read: int, at: float) -> None:
+    """Add the boundaries that the request wrote."""
     for write in writes_of(layout, rules, read):
         key = layout.blocks[write.block].key
         if rules.refreshed_by_hit is False and key in held and layout.ends[write.block] <= read:
             continue
-        # What was read is not written again, so a mark that asks for longer does not make it live longer.
+        # What was read is not written again, so a mark that asks for the long lifetime does not change it.
         was_read = layout.ends[write.block] <= read and key in held
         long = write.long and not was_read
         _put(held, Boundary(key=key, tokens=layout.ends[write.block], used=at, long=long))
 
 
 def _put(held: dict[bytes, Boundary], new: Boundary) -> None:
-    """Put a boundary in; one that stood there for the long lifetime keeps it."""
+    """Add or replace a boundary; one that was stored for the long lifetime keeps it."""
     old = held.get(new.key)
     held[new.key] = replace(new, long=True) if old is not None and old.long else new
 
 
-def _refused(rules: CacheRules, expected: Usage, reported: Usage) -> bool:
-    """Whether the provider, which reports its writes, wrote nothing: the marks did not reach it."""
+def _wrote_nothing(rules: CacheRules, expected: Usage, reported: Usage) -> bool:
+    """Return whether a provider that reports its writes wrote nothing, so that the marks cannot have reached it."""
     reports = isinstance(rules.matching, Marks) and rules.matching.unmarked == "uncached"
     wanted = expected.cache_write + expected.cache_write_long
     return reports and wanted > 0 and not (reported.prompt - reported.uncached)
 
 
-def _bounded(held: dict[bytes, Boundary]) -> tuple[Boundary, ...]:
-    """Return what was used last; of those used at the same moment, so many as there is room for, evenly spread."""
+def _newest(held: dict[bytes, Boundary]) -> tuple[Boundary, ...]:
+    """Return at most `MAX_BOUNDARIES`, those used last; of those used at the same time, an evenly spread selection."""
     newest_first = sorted(held.values(), key=lambda boundary: (-boundary.used, boundary.tokens))
     kept: list[Boundary] = []
     for _, together in groupby(newest_first, key=attrgetter("used")):
-        room = MOST - len(kept)
+        room = MAX_BOUNDARIES - len(kept)
         if room < 2:
             break
         same = list(together)
-        kept.extend(same[at] for at in evenly([boundary.tokens for boundary in same], room))
+        kept.extend(same[at] for at in _spread_evenly([boundary.tokens for boundary in same], room))
     return tuple(sorted(kept, key=lambda boundary: (boundary.used, boundary.tokens)))
 
 
-def _error(expected: Usage, reported: Usage | None) -> BeliefError:
+def _belief_error(expected: Usage, reported: Usage | None) -> BeliefError:
     error = BeliefError(
         expected_read=expected.cache_read, expected_write=expected.cache_write + expected.cache_write_long
     )
@@ -420,3 +340,87 @@ def _error(expected: Usage, reported: Usage | None) -> BeliefError:
         return error
     written = reported.cache_write + reported.cache_write_long
     return replace(error, reported_read=reported.cache_read, reported_write=written)
+
+
+def rule_of(layout: Layout, rules: CacheRules) -> Matching:
+    """Return the rule that applies to this request, which depends on its marks and on whether caching without marks is on."""
+    match rules.matching:
+        case Marks(unmarked="instead"):
+            if layout.marked:
+                return rules.matching
+            return Steps() if layout.automatic else Uncached()
+        case Marks(unmarked="beside"):
+            return rules.matching if layout.marked or layout.automatic else Uncached()
+        case Marks():
+            return rules.matching if layout.marked else Uncached()
+        case Uncached():
+            return rules.matching
+        case Steps() | Units():
+            return rules.matching if layout.automatic else Uncached()
+
+
+def step_of(rule: Matching) -> int:
+    """Return the step, in tokens, to which a rule rounds the longest prefix down; 0 if it finds whole boundaries only.
+
+    An unpublished step is assumed to be one token.
+    """
+    return (rule.tokens or 1) if isinstance(rule, Steps) else 0
+
+
+class Write(Struct, frozen=True, kw_only=True):
+    """A boundary that a request stores: the block that it follows, and whether for the long lifetime."""
+
+    block: int
+    long: bool = False
+
+
+def writes_of(layout: Layout, rules: CacheRules, hit: int) -> list[Write]:
+    """Return the boundaries that a request stores once it is processed, if `hit` of its tokens were read."""
+    match rule_of(layout, rules):
+        case Marks() as rule:
+            return _writes_at_marks(layout, rule, rules.min_cacheable or 0)
+        case Steps() as rule:
+            return _writes_in_steps(layout, max(rule.tokens or 1, rules.min_cacheable or 0))
+        case Units():
+            return _writes_of_units(layout, hit)
+        case Uncached():
+            return []
+
+
+def _writes_at_marks(layout: Layout, rule: Marks, least: int) -> list[Write]:
+    """Return a write for each of the last `max_marks` marks, including the one the provider itself may add at the end."""
+    asked = {at: layout.blocks[at].mark for at in layout.marked}
+    if rule.unmarked == "beside" and layout.automatic and layout.blocks:
+        asked.setdefault(len(layout.blocks) - 1, layout.automatic)
+    newest = sorted(asked)[-rule.max_marks :]
+    return [Write(block=at, long=asked[at] == "long") for at in newest if layout.ends[at] >= least]
+
+
+def _writes_in_steps(layout: Layout, least: int) -> list[Write]:
+    """Return writes that represent a prefix which is stored whole: evenly spread block ends, and every marked block."""
+    long = layout.automatic == "long"
+    first = bisect_left(layout.ends, least)
+    chosen = _spread_evenly(layout.ends[first:], _MAX_STEP_BOUNDARIES)
+    kept = {first + at for at in chosen} | {at for at in layout.marked if at >= first}
+    return [Write(block=at, long=long) for at in sorted(kept)]
+
+
+def _writes_of_units(layout: Layout, hit: int) -> list[Write]:
+    """Return a write for the end of the request, and for each end of an input or output in what was not read.
+
+    The latter approximate the units that the provider cuts long inputs into, at intervals it does not publish.
+    """
+    long = layout.automatic == "long"
+    first = bisect_left(layout.ends, hit + 1)
+    last = len(layout.blocks) - 1
+    ends = [at for at in range(first, last) if layout.blocks[at].ends]
+    return [Write(block=at, long=long) for at in (*ends, last) if at >= 0]
+
+
+def _spread_evenly(positions: tuple[int, ...] | list[int], most: int) -> list[int]:
+    """Return the indexes of at most `most` of the ascending positions, spread evenly by distance, the last one included."""
+    if len(positions) <= most:
+        return list(range(len(positions)))
+    first, last = positions[0], positions[-1]
+    wanted = (first + (last - first) * at // (most - 1) for at in range(most))
+    return sorted({bisect_left(positions, position) for position in wanted})

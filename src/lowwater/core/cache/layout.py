@@ -1,4 +1,4 @@
-"""A request as the provider's cache sees it: content blocks in order, each known by the prefix that ends with it."""
+"""A request as the provider's cache sees it: content blocks in order, each identified by a hash of the prefix up to it."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -9,21 +9,21 @@ from typing import Literal
 from msgspec import Struct
 
 Lifetime = Literal["", "short", "long"]
-"""How long a prefix is to be kept: not at all, the provider's default, or the long lifetime it sells."""
+"""How long a prefix is to be cached: not at all, for the provider's default lifetime, or for the long one it sells."""
 
 KEY_BYTES = 8
-"""A collision spoils one estimate and nothing else, and keys are stored with every turn."""
+"""Keys are short because they are stored with every turn, and a collision only spoils one estimate."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
-    """One content block; `key` stands for the whole prefix that ends with it, cache marks left out."""
+    """One content block; `key` identifies the whole prefix that ends with it, without cache marks."""
 
     key: bytes
     tokens: int
     mark: Lifetime = ""
-    """The lifetime that a cache mark on this block asks for; empty where there is none."""
+    """The lifetime that a cache mark on this block asks for; empty if it has none."""
     ends: Literal["", "input", "output"] = ""
-    """Whether an input of the user (or its tools) or an output of the model ends with this block."""
+    """Whether an input (of the user or a tool) or an output of the model ends with this block."""
 
 
 class Layout(Struct, frozen=True, kw_only=True, dict=True):
@@ -31,7 +31,7 @@ class Layout(Struct, frozen=True, kw_only=True, dict=True):
 
     blocks: tuple[Block, ...]
     automatic: Lifetime = "short"
-    """The lifetime asked for what the provider stores by itself; empty if the request forbids it to."""
+    """The lifetime asked for what the provider caches without marks; empty if the request turns that off."""
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -40,12 +40,12 @@ class Layout(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def index(self) -> dict[bytes, int]:
-        """The block that each key ends with."""
+        """The index of the block with each key."""
         return {block.key: at for at, block in enumerate(self.blocks)}
 
     @cached_property
     def marked(self) -> tuple[int, ...]:
-        """The blocks that carry a mark."""
+        """The indexes of the blocks that carry a mark."""
         return tuple(at for at, block in enumerate(self.blocks) if block.mark)
 
     @property
@@ -55,9 +55,9 @@ class Layout(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def chained(digests: Iterable[bytes], *, start: bytes = b"") -> list[bytes]:
-    """Return the key of the prefix that ends with each digest.
+    """Return the key of the prefix that ends with each of the blocks' digests.
 
-    `start` is a key to go on from, or a digest of what else the cache depends on: the model, its thinking, tool choice.
+    `start` is the key to continue from, or a digest of what else the cache depends on: model, thinking, tool choice.
     """
     keys: list[bytes] = []
     key = start

@@ -1,4 +1,4 @@
-"""How long a provider keeps a prefix, and which lifetime is worth asking for."""
+"""Which cache lifetime to ask for, where a provider sells a short and a long one (Anthropic: 5 minutes and 1 hour)."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,13 +11,13 @@ from lowwater.core.models.model import CacheRules, Prices
 Lifetime = Literal["short", "long"]
 
 WINDOW = 60
-"""Gaps that are looked at: enough of them to show that a pause has become rare."""
+"""The number of newest gaps between calls that count: enough to notice that a long pause has become rare."""
 _PROMPT, _GROWTH = 20, 1
-"""A call adds a twentieth of its prompt, as long as nobody has measured it."""
+"""Until it is measured, a call is assumed to add a twentieth of its prompt."""
 
 
 class Gaps(Struct, frozen=True, kw_only=True):
-    """How many calls came before the short lifetime was over, between the two, and after the long one."""
+    """How many calls came within the short lifetime, between its end and that of the long one, and after both."""
 
     within: int = 0
     between: int = 0
@@ -33,7 +33,7 @@ def choose_ttl(
     growth: int = _GROWTH,
     now: Lifetime = "short",
 ) -> Lifetime:
-    """Return the lifetime that would have been cheaper over `gaps`, the seconds between calls, if a change to it pays.
+    """Return the lifetime that would have been cheaper over `gaps`, the seconds between calls, if switching to it pays.
 
     With P tokens of `prompt`, of which g (`growth`) are new at a call, and prices r to read, w and W to write for the
     short lifetime s and the long one l, a call costs
@@ -46,15 +46,15 @@ def choose_ttl(
 
         n₂·[(w−r)·(P−g) − (W−w)·g] − n₁·(W−w)·g − n₃·(W−w)·P
 
-    A prefix that was stored for one lifetime is assumed to be written again for the other, which no provider rules out. So
-    a change is a purchase too, at (W−r)·P or (w−r)·P, and the other lifetime is chosen only if it saves more than that:
-    between the two prices it stays as it is (`now`) and does not flip from turn to turn. All in integers; amounts have the
-    unit tokens × price and are never divided. Where the provider sells one lifetime only, it is short.
+    No provider rules out that a prefix stored for one lifetime has to be written again for the other, so that is assumed.
+    Switching therefore costs (W−r)·P or (w−r)·P, and the other lifetime is chosen only if it saves more than that; otherwise
+    it stays as it is (`now`), so it does not flip from turn to turn. Amounts are integers in tokens × price and are never
+    divided. If the provider sells only one lifetime, the result is short.
     """
     long = prices.cache_write_long
     if long is None or rules.ttl is None or rules.ttl_long is None:
         return "short"
-    saved = saved_by_long(_sorted(gaps, rules.ttl, rules.ttl_long), prices, prompt=prompt, growth=growth)
+    saved = saved_by_long(_classify(gaps, rules.ttl, rules.ttl_long), prices, prompt=prompt, growth=growth)
     if now == "short":
         return "long" if saved > (long - prices.cache_read) * prompt else "short"
     return "short" if -saved > (prices.cache_write - prices.cache_read) * prompt else "long"
@@ -69,7 +69,7 @@ def settle_ttl(
     growth: int = _GROWTH,
     window: int = WINDOW,
 ) -> Lifetime:
-    """Return the lifetime a session has arrived at that chose anew after each of `gaps` by the last `window` of them."""
+    """Return the lifetime of a session that chose again after each of `gaps`, each time by the last `window` of them."""
     now: Lifetime = "short"
     for end in range(1, len(gaps) + 1):
         seen = gaps[max(0, end - window) : end]
@@ -78,7 +78,7 @@ def settle_ttl(
 
 
 def saved_by_long(gaps: Gaps, prices: Prices, *, prompt: int, growth: int) -> int:
-    """Return what the long lifetime saves over these gaps, in tokens × price; below 0 it costs more."""
+    """Return what the long lifetime saves over these gaps, in tokens × price; negative if it costs more."""
     read, write = prices.cache_read, prices.cache_write
     premium = (prices.cache_write_long or write) - write
     kept = max(0, prompt - growth)
@@ -86,7 +86,7 @@ def saved_by_long(gaps: Gaps, prices: Prices, *, prompt: int, growth: int) -> in
     return gaps.between * survived - gaps.within * premium * growth - gaps.beyond * premium * prompt
 
 
-def _sorted(gaps: Sequence[float], short: float, long: float) -> Gaps:
+def _classify(gaps: Sequence[float], short: float, long: float) -> Gaps:
     return Gaps(
         within=sum(gap <= short for gap in gaps),
         between=sum(short < gap <= long for gap in gaps),
@@ -95,30 +95,30 @@ def _sorted(gaps: Sequence[float], short: float, long: float) -> Gaps:
 
 
 class Lifetimes(Struct, frozen=True, kw_only=True):
-    """The lifetimes on sale in seconds, and what the long one changes after a pause, in nano-dollars.
+    """The lifetimes a provider offers, in seconds, and what the long one costs or saves after a pause, in nano-dollars.
 
-    Nothing is known of the money where the long one has no price of its own.
+    The amounts are None if the long lifetime has no price of its own.
     """
 
     short: int | None = None
-    """None is not published."""
+    """None if not published."""
     long: int | None = None
-    """None is not on sale."""
+    """None if not offered."""
     within_costs: int | None = None
-    """What the long one costs more if the next call comes within the short one."""
+    """The extra cost of the long one if the next call comes within the short one."""
     between_saves: int | None = None
-    """What it saves if the call comes after the short one is over and before the long one is."""
+    """What it saves if the next call comes after the short one has ended but not the long one."""
     beyond_costs: int | None = None
-    """What it costs more if the call comes after both."""
+    """The extra cost if the next call comes after both have ended."""
     least_share: float | None = None
-    """The share of calls that must come between the two for the long one to pay; None if no share is enough."""
+    """The share of calls that must come between the two ends for the long one to pay; None if no share is enough."""
 
 
 def lifetimes_of(prices: Prices, rules: CacheRules, *, prompt: int, growth: int) -> Lifetimes:
-    """Return what the long lifetime is worth to a session with prompts of this size that grow so much a call."""
-    sold = Lifetimes(short=rules.ttl, long=rules.ttl_long)
+    """Return what the long lifetime is worth to a session with prompts of `prompt` tokens that grow by `growth` a call."""
+    offered = Lifetimes(short=rules.ttl, long=rules.ttl_long)
     if rules.ttl is None or rules.ttl_long is None or prices.cache_write_long is None:
-        return sold
+        return offered
 
     def saved(gaps: Gaps) -> int:
         return saved_by_long(gaps, prices, prompt=prompt, growth=growth)

@@ -1,4 +1,4 @@
-"""What a call, a compaction and a summary cost now."""
+"""What a call, a compaction and a summary cost, in nano-dollars."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -11,30 +11,30 @@ from lowwater.core.cache.layout import Lifetime
 from lowwater.core.decisions import Currency
 from lowwater.core.models.model import TOKENS_PER_PRICE, Marks, Model, Prices
 
-_INPUT = 1_000_000
-"""As if a million input tokens cost a dollar."""
-_READ, _PREMIUM, _OUTPUT = 0.1, 1.25, 5
-"""What most providers ask for a cache read, for a write at a mark, and for output, as multiples of input."""
+_ASSUMED_INPUT = 1_000_000
+"""A dollar per million input tokens."""
+_ASSUMED_READ, _ASSUMED_WRITE, _ASSUMED_OUTPUT = 0.1, 1.25, 5
+"""What most providers charge for a cache read, a write at a cache mark and output, as multiples of the input price."""
 
 
 def with_fallback_prices(model: Model) -> tuple[Model, Currency]:
-    """Return a model that has prices, and what they are counted in: dollars, or input tokens if they are assumed."""
+    """Return the model with prices, assumed ones if its own are unknown, and the currency: tokens if they are assumed."""
     if model.prices is not None:
         return model, "usd"
-    write = _PREMIUM if isinstance(model.cache.matching, Marks) else 1
+    write = _ASSUMED_WRITE if isinstance(model.cache.matching, Marks) else 1
     prices = Prices(
-        input=_INPUT,
-        cache_read=int(_INPUT * _READ),
-        cache_write=int(_INPUT * write),
-        output=_INPUT * _OUTPUT,
+        input=_ASSUMED_INPUT,
+        cache_read=int(_ASSUMED_INPUT * _ASSUMED_READ),
+        cache_write=int(_ASSUMED_INPUT * write),
+        output=_ASSUMED_INPUT * _ASSUMED_OUTPUT,
     )
     return replace(model, prices=prices, cliffs=(), periods=()), "tokens"
 
 
 def cost_of(usage: Usage, model: Model, at: float | None = None) -> int | None:
-    """Return what a call at the moment `at` costs, or None if the model's price is unknown.
+    """Return what a call at the time `at` costs, or None if the model's price is unknown.
 
-    The size of the prompt decides the prices of the whole request, its output included.
+    The size of the prompt decides at which prices the whole request is billed, its output included.
     """
     prices = model.prices_at(usage.prompt, at)
     return None if prices is None else cost_at(usage, prices)
@@ -43,7 +43,7 @@ def cost_of(usage: Usage, model: Model, at: float | None = None) -> int | None:
 def cost_of_all(usages: Iterable[Usage], model: Model, at: float | None = None) -> int | None:
     """Return what several calls cost together, each billed by its own size, or None if the price is unknown.
 
-    A compaction on the provider's side is a call of its own beside the answer's.
+    A request in which the provider compacts is billed as several calls: the compaction is one of its own.
     """
     total = 0
     for usage in usages:
@@ -66,23 +66,23 @@ def cost_at(usage: Usage, prices: Prices) -> int:
     )
 
 
-def nano_dollars(weighed: int) -> int:
-    """Return a sum of tokens × price as nano-dollars, halves up."""
-    return (weighed + TOKENS_PER_PRICE // 2) // TOKENS_PER_PRICE
+def nano_dollars(tokens_times_price: int) -> int:
+    """Return a sum of tokens × price in nano-dollars, rounded half up."""
+    return (tokens_times_price + TOKENS_PER_PRICE // 2) // TOKENS_PER_PRICE
 
 
 class Purchase(Struct, frozen=True, kw_only=True):
     """The price of one compaction, in nano-dollars."""
 
     cost_now: int
-    """The next call after it, its summary included."""
+    """The cost of the next call with it, its summary included."""
     cost_kept: int
-    """The next call without it."""
+    """The cost of the next call without it."""
     summary_cost: int = 0
 
     @property
     def price(self) -> int:
-        """What it costs more than not doing it; negative if it pays at once."""
+        """What it costs compared with not doing it; negative if it pays at once."""
         return self.cost_now - self.cost_kept
 
 
@@ -100,12 +100,15 @@ def price_of(
 ) -> Purchase:
     """Return the price of removing `removes` of `prompt` tokens.
 
-    `before` and `after` are the prices at either size, which differ across a cliff. `hit` is what the call would read
-    as it is; `hit_after` the largest stored boundary before the first change, 0 if the cache is cold.
+    `before` and `after` are the prices at the size before and after, which differ across a cliff. `hit` is what the call
+    would read from the cache without the compaction; `hit_after` is the largest cached prefix before the first change, 0
+    if the cache is cold.
     """
     smaller = max(0, prompt - removes)
-    changed = _weighed(after, smaller, hit=min(hit_after, smaller), output=output, lifetime=lifetime)
-    kept = _weighed(before, prompt, hit=min(hit, prompt), output=output, lifetime=lifetime)
+    changed = _tokens_times_price(
+        after, smaller, hit=min(hit_after, smaller), output=output, lifetime=lifetime
+    )
+    kept = _tokens_times_price(before, prompt, hit=min(hit, prompt), output=output, lifetime=lifetime)
     return Purchase(
         cost_now=nano_dollars(changed) + summary_cost,
         cost_kept=nano_dollars(kept),
@@ -113,7 +116,7 @@ def price_of(
     )
 
 
-def _weighed(prices: Prices, prompt: int, *, hit: int, output: int, lifetime: Lifetime) -> int:
+def _tokens_times_price(prices: Prices, prompt: int, *, hit: int, output: int, lifetime: Lifetime) -> int:
     fresh = prices.input
     if lifetime == "short":
         fresh = prices.cache_write
@@ -123,14 +126,14 @@ def _weighed(prices: Prices, prompt: int, *, hit: int, output: int, lifetime: Li
 
 
 class SummaryWork(Struct, frozen=True, kw_only=True):
-    """A summary to be written, in tokens."""
+    """The sizes of a summary that is to be written, in tokens."""
 
     prompt: int
-    """The request it would follow."""
+    """The request that the instruction would be appended to."""
     hit: int
-    """How much of that would be read from the cache."""
+    """How much of that request would be read from the cache."""
     replaced: int
-    """What it stands for: all that another model has to see."""
+    """What the summary replaces, which is all that another model has to be sent."""
     instruction: int
     summary: int
 
@@ -139,8 +142,8 @@ class SummaryCall(Struct, frozen=True, kw_only=True):
     """One way to get a summary written."""
 
     how: Literal["riding", "cold", "other", "native"]
-    """After the same request with its prefix cached, after the same request with nothing cached, elsewhere, or by the
-    provider itself over the beginning of the request."""
+    """By the session's model: appended to the same request with its prefix cached (`riding`) or with nothing cached (`cold`).
+    By another model (`other`). By the provider's own compaction of the start of the request (`native`)."""
     model: str
     usage: Usage
     cost: int | None
@@ -152,8 +155,8 @@ def summary_calls(
 ) -> list[SummaryCall]:
     """Return the ways to get a summary written that fit their model's window, the session's own model first.
 
-    After the same request everything not read is plain input: no mark is added, for what would be written is about to
-    be replaced.
+    In a request appended to the session's, what is not read from the cache is plain input: it carries no cache mark,
+    because what would be written to the cache is about to be replaced.
     """
     fresh = work.prompt - work.hit + work.instruction
     own = Usage(cache_read=work.hit, uncached=fresh, output=work.summary)
@@ -171,10 +174,10 @@ def summary_calls(
 def native_call(
     work: SummaryWork, model: Model, *, lifetime: Lifetime = "short", at: float | None = None
 ) -> SummaryCall | None:
-    """Return what it takes to have the provider compact the first `prompt` tokens itself; None if they do not fit its window.
+    """Return the call in which the provider compacts the first `prompt` tokens itself; None if they do not fit its window.
 
-    The request ends where the block is to end, with a mark there to read by: what the cache does not hold yet is written.
-    Where it holds nothing, the request has no mark. The provider bills it as a call of its own (`usage.iterations`).
+    The request ends where the compacted part ends and has a cache mark there, so what is not cached yet is written. If
+    nothing is cached, it has no mark. Anthropic bills it as a call of its own (`usage.iterations`).
     """
     fresh = max(0, work.prompt - work.hit)
     used = Usage(uncached=fresh + work.instruction, output=work.summary)

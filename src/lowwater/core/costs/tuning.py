@@ -1,4 +1,7 @@
-"""What a model's prices say about when to compact: the numbers of the tuning guide."""
+"""When compacting pays on a model, computed from its prices: the numbers of `lowwater presets` and the tuning guide.
+
+Amounts without a unit are in input tokens: multiples of the price of one input token.
+"""
 
 from math import inf, isfinite, sqrt
 from typing import Literal
@@ -15,7 +18,15 @@ from lowwater.errors import BadInput
 from lowwater.settings import CompressionSettings
 
 _NANO_DOLLARS_PER_TOKEN = 1_000
-"""Of a price of one dollar per million tokens."""
+"""At a price of one dollar per million tokens."""
+_HISTORY = 120_000
+"""What the full compaction replaces, for which the break-even is shown, if that much fits."""
+
+DEAD = 10_000
+"""Tokens that are no longer needed, as an example whose rent is shown as an amount of money."""
+
+By = Literal["riding", "not riding", "other"]
+Point = Literal["rent", "wall", "cliff", "ceiling"]
 
 
 class Ratios(Struct, frozen=True, kw_only=True):
@@ -24,37 +35,6 @@ class Ratios(Struct, frozen=True, kw_only=True):
     read: float
     write: float
     output: float
-
-
-class PlannedCompaction(Struct, frozen=True, kw_only=True):
-    """A compaction in tokens: what stands before it, what it replaces, what stays behind, what it writes."""
-
-    before: int
-    """Tools, system and whatever else stays untouched in front."""
-    replaced: int
-    kept: int
-    """Tokens behind that stay, and are written again."""
-    summary: int = 0
-    instruction: int = 0
-    """What is asked for the summary, beside the text."""
-
-    @property
-    def prompt(self) -> int:
-        """The prompt before it."""
-        return self.before + self.replaced + self.kept
-
-    @property
-    def removes(self) -> int:
-        """The tokens the prompt loses."""
-        return self.replaced - self.summary
-
-
-class SimplePayback(Struct, frozen=True, kw_only=True):
-    """What a cache miss costs, in nano-dollars, and after how many turns the saved tokens are said to have paid for it."""
-
-    miss_cost: int
-    turns: float | None
-    """None if nothing is saved: it never pays."""
 
 
 def ratios_of(prices: Prices, *, long: bool = False) -> Ratios:
@@ -67,35 +47,71 @@ def ratios_of(prices: Prices, *, long: bool = False) -> Ratios:
     )
 
 
+class PlannedCompaction(Struct, frozen=True, kw_only=True):
+    """The sizes of a compaction, in tokens."""
+
+    before: int
+    """The unchanged start of the prompt: tools, system prompt and whatever else."""
+    replaced: int
+    kept: int
+    """What follows and stays, and has to be written to the cache again."""
+    summary: int = 0
+    instruction: int = 0
+    """The instruction that asks for the summary."""
+
+    @property
+    def prompt(self) -> int:
+        """The size of the prompt before it."""
+        return self.before + self.replaced + self.kept
+
+    @property
+    def removes(self) -> int:
+        """By how many tokens the prompt shrinks."""
+        return self.replaced - self.summary
+
+
 def own_summary(at: Ratios, what: PlannedCompaction, *, how: Literal["riding", "cold"]) -> float:
-    """Return what the summary costs if the same model writes it after the same request, warm or not."""
+    """Return what the summary costs if the session's model writes it, appended to the same request, cached or not."""
     carried = at.read if how == "riding" else 1.0
     return carried * what.prompt + what.instruction + at.output * what.summary
 
 
 def other_summary(what: PlannedCompaction, *, input: float, output: float) -> float:
-    """Return what the summary costs from another model, at its prices as multiples of this model's input price."""
+    """Return what the summary costs from another model, whose prices are multiples of this model's input price."""
     return input * (what.replaced + what.instruction) + output * what.summary
 
 
 def break_even(at: Ratios, what: PlannedCompaction, summary_cost: float = 0.0) -> float:
     """Return the calls after which a compaction of a warm prompt has paid for itself; infinite if it removes nothing."""
     saved = at.read * what.removes
-    paid = (at.write - at.read) * (what.summary + what.kept) + summary_cost
-    return paid / saved if saved > 0 else inf
+    cost = (at.write - at.read) * (what.summary + what.kept) + summary_cost
+    return cost / saved if saved > 0 else inf
 
 
 def break_even_prune(at: Ratios, *, removes: int, survives: int) -> float:
-    """Return the calls after which a prune has paid for itself, with `survives` tokens left behind its first edit."""
+    """Return the calls after which a prune has paid for itself, with `survives` tokens left after its first edit."""
     return break_even(at, PlannedCompaction(before=0, replaced=removes, kept=survives))
 
 
+def optimal_turns(at: Ratios, *, fixed: float, growth: float) -> float:
+    """Return the cheapest number of calls between two compactions, if each costs `fixed` and a call adds `growth` tokens."""
+    return sqrt(2 * fixed / (at.read * growth)) if at.read * growth > 0 else inf
+
+
+class SimplePayback(Struct, frozen=True, kw_only=True):
+    """What a cache miss costs, in nano-dollars, and after how many turns the saved tokens pay for it, by a simple formula."""
+
+    miss_cost: int
+    turns: float | None
+    """None if nothing is saved, so that it never pays."""
+
+
 def simple_payback(*, cached: int, saved: int, input_price: float, read_price: float) -> SimplePayback:
-    """Return the payback of a compaction as it is commonly reckoned; prices are in dollars per million tokens.
+    """Return the payback of a compaction as it is commonly computed; prices are in dollars per million tokens.
 
     `turns = cached × (input_price − read_price) ÷ (saved × input_price)`: the formula of lossless-claw's pull request 306.
-    It is wrong twice and stays for comparison: saved tokens would have been read from the cache and not paid as fresh input,
-    and of the cached prompt only what stands behind the cut is written again. `lowwater presets` shows the exact break-even.
+    It is provided for comparison and wrong in two ways: the saved tokens would have been read from the cache, not billed as
+    fresh input; and only what follows the cut has to be written again. `lowwater presets` shows the exact break-even.
     """
     penalty = input_price - read_price
     return SimplePayback(
@@ -104,34 +120,26 @@ def simple_payback(*, cached: int, saved: int, input_price: float, read_price: f
     )
 
 
-def optimal_turns(at: Ratios, *, fixed: float, growth: float) -> float:
-    """Return the calls between two compactions that cost least, if each costs `fixed` and a call adds `growth`."""
-    return sqrt(2 * fixed / (at.read * growth)) if at.read * growth > 0 else inf
-
-
-By = Literal["riding", "not riding", "other"]
-
-
 class Shape(Struct, frozen=True, kw_only=True):
-    """A session that grows steadily, in tokens."""
+    """The sizes of a session that grows steadily, in tokens."""
 
     growth: int
     """What a call adds to the prompt."""
     preamble: int
-    """Tools and system."""
+    """Tools and system prompt."""
     tail: int
-    """The newest messages, which stay."""
+    """The newest messages, which are kept."""
     summary: int
     instruction: int = 400
-    """The words that ask for a summary."""
+    """The instruction that asks for a summary."""
 
     @property
     def after(self) -> int:
-        """The prompt a compaction leaves."""
+        """The size of the prompt after a compaction."""
         return self.preamble + self.summary + self.tail
 
     def compaction(self, replaced: int) -> PlannedCompaction:
-        """Return the compaction that replaces so much, the summary before it included."""
+        """Return the compaction that replaces `replaced` tokens, including the previous summary."""
         return PlannedCompaction(
             before=self.preamble,
             replaced=replaced,
@@ -141,55 +149,57 @@ class Shape(Struct, frozen=True, kw_only=True):
         )
 
 
-class Way(Struct, frozen=True, kw_only=True):
-    """One way to get summaries written, and how often it then pays to compact; amounts in input tokens."""
+class SummaryMethod(Struct, frozen=True, kw_only=True):
+    """A way to get summaries written, and how often it pays to compact with it; amounts in input tokens."""
 
     by: By
-    """The session's own model after the same request, its prefix cached or not, or another model."""
+    """The session's model, appended to the same request with its prefix cached or not, or another model."""
     break_even: float | None
-    """Calls after which a full compaction has paid for itself; None is never."""
+    """Calls after which a full compaction has paid for itself; None: never."""
     fixed: float
-    """F: what a compaction costs however much it removes."""
+    """F: the cost of a compaction that does not depend on how much it replaces."""
     calls: float | None
-    """n*: calls between two compactions; None if no compaction ever pays."""
+    """n*: the best number of calls between two compactions; None if none ever pays."""
     trigger: int | None
-    """The prompt size that is then reached, if nothing forces a compaction before."""
+    """The prompt size reached after so many calls, if no limit forces a compaction earlier."""
     per_token: float
-    """What a summary costs for each token more that it replaces."""
+    """The cost of a summary per further token that it replaces."""
     per_call: float
-    """What rent and compactions come to at each call: by it ways are compared."""
+    """The average cost of rent and compactions per call, by which methods are compared."""
 
 
-def own_way(at: Ratios, shape: Shape, replaced: int, *, by: Literal["riding", "not riding"]) -> Way:
-    """Return the way in which the session's own model writes the summary after the same request."""
+def own_way(at: Ratios, shape: Shape, replaced: int, *, by: Literal["riding", "not riding"]) -> SummaryMethod:
+    """Return the method in which the session's model writes the summary, appended to the same request."""
     how: Literal["riding", "cold"] = "riding" if by == "riding" else "cold"
-    cost, least = (own_summary(at, what, how=how) for what in _both(shape, replaced))
+    cost, least = (own_summary(at, what, how=how) for what in _full_and_least(shape, replaced))
     carried = at.read if by == "riding" else 1.0
-    return _way(at, shape, replaced, by=by, cost=cost, least=least, carried=carried)
+    return _summary_method(at, shape, replaced, by=by, cost=cost, least=least, carried=carried)
 
 
-def other_way(at: Ratios, shape: Shape, replaced: int, *, input: float, output: float) -> Way:
-    """Return the way in which another model does, at its prices as multiples of this model's input price."""
-    cost, least = (other_summary(what, input=input, output=output) for what in _both(shape, replaced))
-    return _way(at, shape, replaced, by="other", cost=cost, least=least, carried=input)
+def other_way(at: Ratios, shape: Shape, replaced: int, *, input: float, output: float) -> SummaryMethod:
+    """Return the method in which another model does, whose prices are multiples of this model's input price."""
+    cost, least = (
+        other_summary(what, input=input, output=output) for what in _full_and_least(shape, replaced)
+    )
+    return _summary_method(at, shape, replaced, by="other", cost=cost, least=least, carried=input)
 
 
-def _both(shape: Shape, replaced: int) -> tuple[PlannedCompaction, PlannedCompaction]:
-    """Return the full compaction, and the one that replaces nothing but the summary before it."""
+def _full_and_least(shape: Shape, replaced: int) -> tuple[PlannedCompaction, PlannedCompaction]:
+    """Return the full compaction, and the one that replaces only the previous summary."""
     return shape.compaction(replaced), shape.compaction(shape.summary)
 
 
-def _way(
+def _summary_method(
     at: Ratios, shape: Shape, replaced: int, *, by: By, cost: float, least: float, carried: float
-) -> Way:
-    """Return a way whose full summary costs `cost`, that of nothing new `least`, each token more `carried`."""
+) -> SummaryMethod:
+    """Return the method whose full summary costs `cost`, a summary of nothing new `least`, and each further token `carried`."""
     fixed = (at.write - at.read) * (shape.summary + shape.tail) + least
     calls = optimal_turns(at, fixed=fixed, growth=shape.growth)
-    paid = break_even(at, shape.compaction(replaced), cost)
+    even = break_even(at, shape.compaction(replaced), cost)
     pays = isfinite(calls)
-    return Way(
+    return SummaryMethod(
         by=by,
-        break_even=paid if isfinite(paid) else None,
+        break_even=even if isfinite(even) else None,
         fixed=fixed,
         calls=calls if pays else None,
         trigger=shape.after + round(calls * shape.growth) if pays else None,
@@ -198,63 +208,55 @@ def _way(
     )
 
 
-DEAD = 10_000
-"""Tokens nobody needs any more, to make an amount of money of a rent."""
-_HISTORY = 120_000
-"""What the full compaction replaces whose break-even is shown, where that much fits."""
-
-Point = Literal["rent", "wall", "cliff", "ceiling"]
-
-
 class Prune(Struct, frozen=True, kw_only=True):
-    """Old results elided without a model, as an example: a third of the history from its middle on."""
+    """An example of a prune, which elides old results without a model: a third of the history, from its middle on."""
 
     removes: int
     survives: int
-    """Tokens behind the first edit, which are written again."""
+    """Tokens after the first edit, which are written to the cache again."""
     break_even: float | None
-    """None is never."""
+    """Calls until it has paid for itself; None: never."""
 
 
 class Amounts(Struct, frozen=True, kw_only=True):
-    """In nano-dollars, or whatever the currency is."""
+    """Examples of costs and savings, in the currency of the `Tuning`."""
 
     rent: int
-    """What `DEAD` tokens cost at each call over a warm cache."""
+    """What `DEAD` tokens cost at each call with a warm cache."""
     cold_saves: int
-    """What it saves at once to remove `DEAD` tokens before a cold call."""
+    """What removing `DEAD` tokens before a call with a cold cache saves at that call."""
     compaction: int
-    """What a compaction at the trigger costs more than the next call without it."""
+    """The extra cost of a compaction at the trigger, compared with the next call without it."""
     cold_compaction: int
-    """The same before a cold call, the summary by the same model shown only what it replaces; below zero it pays at once."""
+    """The same before a call with a cold cache, if the same model is sent only what it summarises; negative: it pays at once."""
     warm_call: int
-    """The input of a call at the trigger: its newest growth written, everything else read."""
+    """The input cost of a call at the trigger: what is new is written to the cache, everything else is read from it."""
     cold_call: int
     """The same with nothing cached."""
     over_cliff: int | None
-    """What a warm call that just crosses the nearest cliff costs more than one just below; None without a cliff."""
+    """The extra cost of a warm call just above the nearest cliff, compared with one just below; None without a cliff."""
 
 
 class Tuning(Struct, frozen=True, kw_only=True):
-    """What one model's prices say; with the currency "tokens" they are assumed."""
+    """When and how compacting pays on one model; with the currency "tokens" its prices are assumed."""
 
     model: str
     provider: str
     context: int
     prices: Prices | None
-    """None is unknown."""
+    """None if unknown."""
     currency: Currency
     ratios: Ratios
     shape: Shape
     replaced: int
-    """What the full compaction replaces whose break-even is shown."""
-    ways: tuple[Way, ...]
-    """The first is the one the trigger is for."""
+    """What the full compaction replaces, for which the break-even is shown."""
+    ways: tuple[SummaryMethod, ...]
+    """The methods to get summaries; the trigger is computed for the first."""
     other: str | None
-    """The model of the way `other`."""
+    """The model of the method `other`."""
     prune: Prune
     trigger: int
-    """The prompt size at which a compaction comes: where its rent is paid, or a size forces it."""
+    """The prompt size at which to compact: where the rent has reached the price, or where a limit forces it."""
     trigger_by: Point
     limits: Limits
     amounts: Amounts
@@ -267,7 +269,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
     @property
     def runway(self) -> int:
-        """Tokens between the view a compaction leaves and the trigger."""
+        """Tokens from the prompt after a compaction to the trigger."""
         return self.trigger - self.shape.after
 
     @property
@@ -277,11 +279,11 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
     @property
     def forced_by(self) -> Point:
-        """Which size is the nearest that forces a compaction."""
+        """The nearest limit that forces a compaction."""
         return _nearest(self.limits)
 
-    def way(self, by: By) -> Way | None:
-        """Return one way to get summaries, or None if it is not on offer."""
+    def way(self, by: By) -> SummaryMethod | None:
+        """Return one method to get summaries, or None if it is not available."""
         return next((way for way in self.ways if way.by == by), None)
 
 
@@ -297,14 +299,14 @@ def tuning_of(
     ceiling: int | None = None,
     at: float | None = None,
 ) -> Tuning:
-    """Return the numbers for a session on `model` at the prices of the moment `at`, or raise BadInput if it cannot fit.
+    """Return the numbers for a session on `model` at the prices of the time `at`, or raise BadInput if it does not fit.
 
-    `other` may write the summaries too; with `prefer_other` the trigger is for it where that is cheaper than riding.
+    The model `other` may write the summaries too; with `prefer_other` the trigger is computed for it if it is cheaper.
     """
     shape = Shape(growth=growth, preamble=preamble, tail=tail, summary=summary)
     known, currency = with_fallback_prices(_billed(model, at))
     prices = known.prices
-    assert prices is not None, "unknown prices have a stand-in here"
+    assert prices is not None, "unknown prices were replaced by fallback prices"
     ratios, limits = ratios_of(prices), limits_of(known, growth=growth, ceiling=ceiling)
     if shape.after + 1 >= limits.threshold:
         raise BadInput(
@@ -338,14 +340,14 @@ def tuning_of(
 
 
 def limits_of(model: Model, *, growth: int = 0, ceiling: int | None = None) -> Limits:
-    """Return the limits of a policy that compares prices, on a model, with default settings."""
+    """Return the limits on a model for a policy that compares prices, with default settings."""
     limits = derive_limits(model.context_length, CompressionSettings(), max_output=model.max_output)
     cliff = model.cliffs[0].starts_at if model.cliffs else None
     return replace(limits, cliff=cliff).priced(ceiling, growth=growth)
 
 
 def _billed(model: Model, at: float | None) -> Model:
-    """Return the model with the prices of a moment as its only ones; without a cache everything is plain input."""
+    """Return the model with only the prices of the time `at`; if its provider has no cache, at input prices throughout."""
     for period in model.periods if at is not None else ():
         if at is not None and period.holds(at):
             model = replace(model, prices=period.prices, cliffs=period.cliffs)
@@ -361,7 +363,7 @@ def _billed(model: Model, at: float | None) -> Model:
 
 def _ways(
     at: Ratios, shape: Shape, replaced: int, prices: Prices, others: Prices | None, *, prefer: bool
-) -> tuple[Way, ...]:
+) -> tuple[SummaryMethod, ...]:
     riding = own_way(at, shape, replaced, by="riding")
     resent = own_way(at, shape, replaced, by="not riding")
     if others is None:
@@ -374,7 +376,7 @@ def _ways(
 
 
 def _rounded(tokens: int) -> int:
-    """Return whole thousands, if there are any."""
+    """Return `tokens` rounded down to thousands, unless that is 0."""
     return tokens // 1_000 * 1_000 or tokens
 
 
@@ -383,7 +385,7 @@ def _prune(at: Ratios, *, removes: int, survives: int) -> Prune:
     return Prune(removes=removes, survives=survives, break_even=calls if at.read and removes else None)
 
 
-def _amounts(model: Model, prices: Prices, shape: Shape, way: Way, trigger: int) -> Amounts:
+def _amounts(model: Model, prices: Prices, shape: Shape, way: SummaryMethod, trigger: int) -> Amounts:
     at, growth = ratios_of(prices), shape.growth
 
     def nano(tokens: float) -> int:

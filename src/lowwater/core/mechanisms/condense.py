@@ -1,4 +1,4 @@
-"""`leaf` and `condense`: the oldest raw chunk becomes a summary, several summaries become one deeper one."""
+"""`leaf` and `condense`: the oldest unsummarised chunk becomes a summary; several summaries become one of greater depth."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
@@ -12,10 +12,11 @@ from lowwater.core.view import Item, Summary
 LEAF = "leaf"
 CONDENSE = "condense"
 FAN_IN = 4
+"""How many neighbouring summaries of one depth are merged at least."""
 
 
 def propose_leaf(items: Sequence[Item], zones: Zones, *, chunk: int, target: int) -> Proposal | None:
-    """Offer the oldest raw items of the middle as one summary: whole groups up to `chunk` tokens, but at least one."""
+    """Propose to summarise the oldest items of the middle that are no summaries: whole groups up to `chunk` tokens, at least one."""
     start = next((at for at in zones.middle if not isinstance(items[at], Summary)), None)
     if start is None:
         return None
@@ -32,9 +33,9 @@ def propose_leaf(items: Sequence[Item], zones: Zones, *, chunk: int, target: int
 def propose_condense(
     items: Sequence[Item], zones: Zones, *, target: int, fan_in: int = FAN_IN
 ) -> Proposal | None:
-    """Offer the oldest run of at least `fan_in` neighbouring summaries of one depth as one summary.
+    """Propose to merge the oldest run of at least `fan_in` neighbouring summaries of one depth.
 
-    Where nothing in the middle is raw any more, any two neighbours will do.
+    If the middle consists of summaries only, any two neighbours are merged.
     """
     runs = [run for run in _runs(items, zones, by_depth=True) if len(run) >= fan_in]
     if not runs and all(isinstance(items[at], Summary) for at in zones.middle):
@@ -43,13 +44,13 @@ def propose_condense(
 
 
 def depth_of(items: Sequence[Item], span: Span) -> int:
-    """Return how deep a summary of this span is: one above the deepest summary in it."""
+    """Return the depth of a summary of this span: one more than the deepest summary in it."""
     depths = [item.depth for item in items[span.start : span.stop] if isinstance(item, Summary)]
     return 1 + max(depths, default=0)
 
 
 def _runs(items: Sequence[Item], zones: Zones, *, by_depth: bool) -> Iterator[Span]:
-    """Yield the runs of neighbouring summaries in the middle, of one depth each if wanted."""
+    """Yield the runs of neighbouring summaries in the middle; with `by_depth`, each of one depth."""
 
     def key(at: int) -> int:
         item = items[at]

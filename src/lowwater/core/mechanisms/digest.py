@@ -1,4 +1,8 @@
-"""Digests: what is worth keeping of a text when the rest of it goes."""
+"""Digests: the outline and the most useful names of a text, in a few tokens.
+
+A digest is what stays in the view of a tool result that was elided or cut. The steps are: tell what kind of content it is,
+find its outline and its names, and choose what is worth most for its tokens.
+"""
 
 import re
 from collections import Counter
@@ -14,6 +18,136 @@ from lowwater.core.tools import ToolClass
 from lowwater.protocols import Tokenizer
 
 Kind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
+_HEAD = 1_500_000
+_TAIL = 500_000
+"""How many characters of the start and the end of a longer text are read."""
+_OUTLINE_SHARE: dict[Kind, float] = {
+    "code": 0.25,
+    "diff": 0.3,
+    "json": 0.15,
+    "log": 0.25,
+    "prose": 0.1,
+    "search": 0.0,
+    "table": 0.3,
+}
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """A text without the line numbers that a tool put before its lines; `first_line` is the first number, 0 if there were none."""
+
+    kind: Kind
+    text: str
+    first_line: int = 0
+
+
+class Name(Struct, frozen=True, kw_only=True):
+    """One distinct name, how it is written in a digest, and the chance that it is needed again, in per cent."""
+
+    text: str
+    shown: str
+    worth: float
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """An entry of an outline; the lower its level, the more it is worth listing."""
+
+    at: int
+    label: str
+    level: int = 0
+
+
+class Priced(Struct, frozen=True, kw_only=True):
+    """A name with its position in the text, its tokens, and its worth per token."""
+
+    name: Name
+    order: int
+    tokens: int
+    value: float
+
+
+def digest(
+    text: str,
+    *,
+    tool: ToolClass,
+    subject: str,
+    tokens: int,
+    tokenizer: Tokenizer,
+    known: frozenset[str] = frozenset(),
+) -> str:
+    """Return the outline and the most useful names of `text` in at most `tokens`; empty if nothing fits.
+
+    Names in the call's `subject`, and `known` names that are shown elsewhere in the view, are left out.
+    """
+    content = read_content(_bounded(text), tool=tool, subject=subject)
+    outline = outline_of(content)
+    share = int(tokens * _OUTLINE_SHARE[content.kind])
+    marks = choose_marks([mark for mark in outline if mark.level < BLOCK], share, tokenizer)
+    said = known.union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
+    left = tokens - sum(price(mark, tokenizer) for mark in marks)
+    names = choose_names(names_in(content, said), left, tokenizer)
+    left -= sum(offer.tokens for offer in names)
+    if left > 0 and len(marks) < len(outline):
+        marks = choose_marks(outline, share + left * 9 // 10, tokenizer)
+        labelled = {name for mark in marks for name in NAME.findall(mark.label)}
+        names = [offer for offer in names if offer.name.text not in labelled]
+    return _fitted(content, marks, names, tokens, tokenizer)
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _HEAD + _TAIL else text[:_HEAD] + "\n" + text[-_TAIL:]
+
+
+def _fitted(
+    content: Content, marks: list[Mark], names: list[Priced], tokens: int, tokenizer: Tokenizer
+) -> str:
+    """Return the digest as text; while it is too long, drop the last paragraphs, then the least useful names, then the last marks."""
+    while marks or names:
+        written = _written(content, marks, names)
+        over = tokenizer.count(written) - tokens
+        if over <= 0:
+            return written
+        if any(mark.level == BLOCK for mark in marks):
+            blocks = [mark.at for mark in marks if mark.level == BLOCK]
+            gone = frozenset(blocks[-1 - over // 2 :])
+            marks = [mark for mark in marks if mark.at not in gone]
+        elif names:
+            names = _without_least(names, over)
+        else:
+            marks = marks[:-1]
+    return ""
+
+
+def _without_least(names: list[Priced], tokens: int) -> list[Priced]:
+    """Return the names without those worth least, which have at least `tokens` together."""
+    dropped: set[int] = set()
+    for offer in sorted(names, key=lambda offer: (offer.value, -offer.order)):
+        if tokens <= 0:
+            break
+        dropped.add(offer.order)
+        tokens -= offer.tokens
+    return [offer for offer in names if offer.order not in dropped]
+
+
+def _written(content: Content, marks: Sequence[Mark], names: Sequence[Priced]) -> str:
+    """Return one line for each mark, with the names that follow it in the text; paragraphs without names get none."""
+    lines: list[list[str]] = [[]]
+    waiting = list(reversed(marks))
+    at, paragraph = 0, False
+    for offer in names:
+        at = max(at, content.text.find(offer.name.text, at))
+        while waiting and waiting[-1].at <= at:
+            mark = waiting.pop()
+            if paragraph and len(lines[-1]) == 1:
+                lines.pop()
+            paragraph = mark.level == BLOCK
+            lines += [[mark.label]] if content.kind == "code" else [[mark.label], []]
+        lines[-1].append(offer.name.shown)
+    lines += [[mark.label] for mark in reversed(waiting) if mark.level != BLOCK]
+    return "\n".join(" ".join(line) for line in lines if line)
+
+
+# What kind of content it is
+
 
 _BEGINNING = 10_000
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|[ ]?\||[.:] )", re.MULTILINE)
@@ -35,16 +169,8 @@ _CODE = re.compile(
 _PROSE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|adoc)$", re.IGNORECASE)
 
 
-class Content(Struct, frozen=True, kw_only=True):
-    """A text without the line numbers a tool put before its lines; `first_line` is the first of them, 0 if none."""
-
-    kind: Kind
-    text: str
-    first_line: int = 0
-
-
 def read_content(text: str, *, tool: ToolClass, subject: str) -> Content:
-    """Return what `text` is; what cannot be told is a log if a shell wrote it, otherwise prose."""
+    """Return the kind of `text` and its bare content; if the kind cannot be told, a shell's output is a log and anything else prose."""
     first = _first_line(text[:_BEGINNING])
     bare = _NUMBERED.sub("", text) if first else text
     kind = _kind(bare[:_BEGINNING].strip(), tool, subject)
@@ -56,7 +182,7 @@ def read_content(text: str, *, tool: ToolClass, subject: str) -> Content:
 
 
 def _unescaped(text: str) -> str:
-    """Return `text` without what clings to names and is none of them: escaped white space, and tags that close."""
+    """Return `text` without escaped white space and closing tags, which would be read as parts of names."""
     return _ESCAPED.sub("  ", text).replace("</", "< ") if "\\" in text else text.replace("</", "< ")
 
 
@@ -92,172 +218,11 @@ def _share(pattern: re.Pattern[str], lines: list[str]) -> float:
     return sum(pattern.match(line) is not None for line in lines) / max(1, len(lines))
 
 
-_RUN = re.compile(r"[\w@.+~/:,-]{3,}")
-"""A run of the characters that names are made of: no name reaches beyond one."""
-
-_LINE = re.compile(r":\d{1,7}(?!\w)")
-_HEX = re.compile(r"[0-9a-f]{7,64}")
-_ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
-_LONGEST = 200
-_STAMPS = 10
-"""More distinct times than this stamp the lines of a text, and are no names that anybody would use again."""
-_NO_NAMES = frozenset({"e.g", "i.e", "N/A", "n/a", "and/or"})
-
-# Of a hundred names of a shape, how many were used more than five calls later; rounded, and paths raised where that
-# kept more of them (bench/recall.py, on the half of the sessions that is for tuning).
-_WORTH = {
-    "absolute": 6.0,
-    "camel": 4.0,
-    "date": 8.0,
-    "decimal": 2.0,
-    "dotted": 5.0,
-    "file": 3.0,
-    "hex": 0.8,
-    "id": 5.0,
-    "integer": 2.0,
-    "kebab": 3.5,
-    "pascal": 3.0,
-    "path": 3.3,
-    "snake": 3.5,
-    "time": 2.0,
-    "upper": 4.0,
-    "url": 7.0,
-    "uuid": 5.0,
-    "version": 0.8,
-}
-_WORTH_IN: dict[tuple[Kind, str], float] = {
-    ("diff", "integer"): 0.6,
-    ("json", "date"): 12.0,
-    ("json", "id"): 25.0,
-    ("json", "integer"): 15.0,
-    ("json", "upper"): 10.0,
-    ("log", "absolute"): 16.0,
-    ("log", "integer"): 4.0,
-    ("log", "path"): 10.0,
-    ("prose", "absolute"): 20.0,
-    ("prose", "integer"): 1.2,
-    ("prose", "path"): 8.0,
-    ("search", "absolute"): 12.0,
-    ("search", "camel"): 1.5,
-    ("search", "integer"): 0.6,
-    ("search", "path"): 6.0,
-}
-
-
-class Name(Struct, frozen=True, kw_only=True):
-    """One distinct name, how it is spelled in a digest, and the chance that it is needed, in per cent."""
-
-    text: str
-    shown: str
-    worth: float
-
-
-def names_in(content: Content, known: Container[str]) -> list[Name]:
-    """Return the distinct names in order of their first appearance, without those in `known`."""
-    counts: dict[str, int] = {}
-    located: dict[str, str] = {}
-    for run, count in Counter(_RUN.findall(content.text)).items():
-        if _may_be_names(run):
-            names = NAME.findall(run)
-            if content.kind in {"search", "log"} and (place := _place(run, names)):
-                located.setdefault(names[0], place)
-            for name in names:
-                counts[name] = counts.get(name, 0) + count
-    stamped = sum(_is_time(name) for name in counts) > _STAMPS
-    found = [
-        (name, count)
-        for name, count in counts.items()
-        if _is_wanted(name, known) and not (stamped and _is_time(name))
-    ]
-    return [
-        Name(
-            text=name,
-            shown=located.get(name, name),
-            worth=_worth(name, count, position / len(found), content.kind),
-        )
-        for position, (name, count) in enumerate(found)
-    ]
-
-
-def _is_time(name: str) -> bool:
-    return name[0].isdigit() and ":" in name
-
-
-def _place(run: str, names: list[str]) -> str:
-    """Return a path with the line number that follows it, if that is what the run begins with."""
-    if names and run.startswith(names[0]) and kind_of(names[0]) == "path":
-        line = _LINE.match(run, len(names[0]))
-        return run[: line.end()] if line else ""
-    return ""
-
-
-def _is_wanted(name: str, known: Container[str]) -> bool:
-    return len(name) <= _LONGEST and name not in known and name not in _NO_NAMES
-
-
-def _may_be_names(run: str) -> bool:
-    """Return False for plain words, which most runs are."""
-    word = run.rstrip(".,:-")
-    return not (word.isalpha() and (word.islower() or word.istitle())) and not (
-        word.isdigit() and len(word) < 3
-    )
-
-
-def _worth(name: str, count: int, position: float, kind: Kind) -> float:
-    shape = _shape(name)
-    worth = _WORTH_IN.get((kind, shape)) or _WORTH[shape]
-    often: float = min(count, 12) ** 0.35
-    return worth * often * (1.2 - 0.4 * position)
-
-
-def _shape(name: str) -> str:
-    match kind_of(name):
-        case "path":
-            return _path_shape(name)
-        case "number":
-            return _number_shape(name)
-        case _:
-            return _identifier_shape(name)
-
-
-def _path_shape(name: str) -> str:
-    if "/" not in name:
-        return "file"
-    if "://" in name:
-        return "url"
-    return "absolute" if name[0] in "/~" else "path"
-
-
-def _number_shape(name: str) -> str:
-    if name.isdigit():
-        return "integer"
-    if ":" in name:
-        return "time"
-    if "-" in name:
-        return "date"
-    return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
-
-
-def _identifier_shape(name: str) -> str:
-    if "." in name:
-        return "dotted"
-    if _ID.fullmatch(name):
-        return "id"
-    if _HEX.fullmatch(name):
-        return "hex"
-    if "-" in name:
-        return "uuid" if _UUID.fullmatch(name) else "kebab"
-    if name.isupper():
-        return "upper"
-    if "_" in name:
-        return "snake"
-    return "pascal" if name[0].isupper() else "camel"
+# The outline
 
 
 _MOST = 2_000
 _WIDTH = 100
-
 _MODIFIERS = (
     "export|default|async|pub|public|private|protected|internal|static|abstract|override|final|declare|unsafe"
 )
@@ -280,11 +245,9 @@ _DEFINITION = re.compile(
 )
 _DEFINITION_OR_BLOCK = re.compile(_DEFINITION.pattern + r"| (?<=\n\n)(?=[^\n])", re.MULTILINE | re.VERBOSE)
 _NUMBERED_PART = 1_500_000
-"""Beyond it the text has a gap, and lines cannot be counted on."""
-
+"""Characters before the gap in a text that was bounded: behind it, line numbers would be wrong."""
 BLOCK = 1000
-"""The level of a paragraph of code: named only where there is room left."""
-
+"""The level of a paragraph of code, which is listed only if there is room left."""
 _PLAINLY = re.compile(r"(?:[Ee]rror(?:\[\w+\])?|Exception|panic|fatal):|FAIL|Traceback ")
 _HUNK = re.compile(
     r"^(?:\+\+\+ (?:[ab]/)?(?P<file>\S+)|@@ -\S+ \+(?P<line>\d+)\S* @@(?P<within>.*))$", re.MULTILINE
@@ -293,16 +256,8 @@ _KEY = re.compile(r"\"([A-Za-z_][\w.-]{0,40})\"\s*:")
 _HEADING = re.compile(r"^(#{1,6}) +\S.*$|^\*\*[^*\n]{3,60}\*\*:?$", re.MULTILINE)
 
 
-class Mark(Struct, frozen=True, kw_only=True):
-    """A place in the text worth naming; the lower the level, the more so."""
-
-    at: int
-    label: str
-    level: int = 0
-
-
 def outline_of(content: Content) -> list[Mark]:
-    """Return the marks of a text in order, at most some thousands."""
+    """Return the outline of a text in order, at most some thousands of marks."""
     match content.kind:
         case "code":
             marks = _definitions(content)
@@ -322,7 +277,7 @@ def outline_of(content: Content) -> list[Mark]:
 
 
 def _definitions(content: Content) -> Iterator[Mark]:
-    """Yield the definitions; where lines are numbered, with their line, and the paragraphs between them too."""
+    """Yield the definitions; if lines are numbered, with their line number, and with the paragraphs between them."""
     pattern = _DEFINITION_OR_BLOCK if content.first_line else _DEFINITION
     line, counted = content.first_line, 0
     for match in pattern.finditer(content.text, 0, _NUMBERED_PART):
@@ -385,22 +340,170 @@ def _short(line: str, width: int = _WIDTH) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
-_DEARER = 0.9
+# The names
+
+
+_RUN = re.compile(r"[\w@.+~/:,-]{3,}")
+"""A run of characters that names are made of: no name extends beyond one."""
+_LINE = re.compile(r":\d{1,7}(?!\w)")
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+_ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+_LONGEST = 200
+_STAMPS = 10
+"""If a text has more distinct times than this, they are time stamps of its lines, and nobody will name them again."""
+_NO_NAMES = frozenset({"e.g", "i.e", "N/A", "n/a", "and/or"})
+# How many of a hundred names of a shape were used more than five calls later: measured on the tuning half of the sessions
+# (bench/recall.py), rounded, with paths raised where that kept more of them.
+_WORTH = {
+    "absolute": 6.0,
+    "camel": 4.0,
+    "date": 8.0,
+    "decimal": 2.0,
+    "dotted": 5.0,
+    "file": 3.0,
+    "hex": 0.8,
+    "id": 5.0,
+    "integer": 2.0,
+    "kebab": 3.5,
+    "pascal": 3.0,
+    "path": 3.3,
+    "snake": 3.5,
+    "time": 2.0,
+    "upper": 4.0,
+    "url": 7.0,
+    "uuid": 5.0,
+    "version": 0.8,
+}
+_WORTH_IN: dict[tuple[Kind, str], float] = {
+    ("diff", "integer"): 0.6,
+    ("json", "date"): 12.0,
+    ("json", "id"): 25.0,
+    ("json", "integer"): 15.0,
+    ("json", "upper"): 10.0,
+    ("log", "absolute"): 16.0,
+    ("log", "integer"): 4.0,
+    ("log", "path"): 10.0,
+    ("prose", "absolute"): 20.0,
+    ("prose", "integer"): 1.2,
+    ("prose", "path"): 8.0,
+    ("search", "absolute"): 12.0,
+    ("search", "camel"): 1.5,
+    ("search", "integer"): 0.6,
+    ("search", "path"): 6.0,
+}
+
+
+def names_in(content: Content, known: Container[str]) -> list[Name]:
+    """Return the distinct names in the order of their first appearance, without those in `known`."""
+    counts: dict[str, int] = {}
+    located: dict[str, str] = {}
+    for run, count in Counter(_RUN.findall(content.text)).items():
+        if _may_be_names(run):
+            names = NAME.findall(run)
+            if content.kind in {"search", "log"} and (place := _place(run, names)):
+                located.setdefault(names[0], place)
+            for name in names:
+                counts[name] = counts.get(name, 0) + count
+    stamped = sum(_is_time(name) for name in counts) > _STAMPS
+    found = [
+        (name, count)
+        for name, count in counts.items()
+        if _is_wanted(name, known) and not (stamped and _is_time(name))
+    ]
+    return [
+        Name(
+            text=name,
+            shown=located.get(name, name),
+            worth=_worth(name, count, position / len(found), content.kind),
+        )
+        for position, (name, count) in enumerate(found)
+    ]
+
+
+def _is_time(name: str) -> bool:
+    return name[0].isdigit() and ":" in name
+
+
+def _place(run: str, names: list[str]) -> str:
+    """Return a path with the line number that follows it, if that is what the run begins with."""
+    if names and run.startswith(names[0]) and kind_of(names[0]) == "path":
+        line = _LINE.match(run, len(names[0]))
+        return run[: line.end()] if line else ""
+    return ""
+
+
+def _is_wanted(name: str, known: Container[str]) -> bool:
+    return len(name) <= _LONGEST and name not in known and name not in _NO_NAMES
+
+
+def _may_be_names(run: str) -> bool:
+    """Return False for plain words and small numbers, which most runs are."""
+    word = run.rstrip(".,:-")
+    return not (word.isalpha() and (word.islower() or word.istitle())) and not (
+        word.isdigit() and len(word) < 3
+    )
+
+
+def _worth(name: str, count: int, position: float, kind: Kind) -> float:
+    shape = _shape(name)
+    worth = _WORTH_IN.get((kind, shape)) or _WORTH[shape]
+    often: float = min(count, 12) ** 0.35
+    return worth * often * (1.2 - 0.4 * position)
+
+
+def _shape(name: str) -> str:
+    match kind_of(name):
+        case "path":
+            return _path_shape(name)
+        case "number":
+            return _number_shape(name)
+        case _:
+            return _identifier_shape(name)
+
+
+def _path_shape(name: str) -> str:
+    if "/" not in name:
+        return "file"
+    if "://" in name:
+        return "url"
+    return "absolute" if name[0] in "/~" else "path"
+
+
+def _number_shape(name: str) -> str:
+    if name.isdigit():
+        return "integer"
+    if ":" in name:
+        return "time"
+    if "-" in name:
+        return "date"
+    return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
+
+
+def _identifier_shape(name: str) -> str:
+    if "." in name:
+        return "dotted"
+    if _ID.fullmatch(name):
+        return "id"
+    if _HEX.fullmatch(name):
+        return "hex"
+    if "-" in name:
+        return "uuid" if _UUID.fullmatch(name) else "kebab"
+    if name.isupper():
+        return "upper"
+    if "_" in name:
+        return "snake"
+    return "pascal" if name[0].isupper() else "camel"
+
+
+# Choosing what is worth most for its tokens
+
+
+_TOKEN_POWER = 0.9
 """How strongly a name's tokens count against its worth."""
-
 _SHORTEST = 10
-"""Tokens below which part of a mark says nothing."""
-
+"""Tokens below which a cut mark says nothing."""
 _WORD = re.compile(r"\w+")
-
-
-class Priced(Struct, frozen=True, kw_only=True):
-    """A name with its place in the text's order, its tokens, and its worth for them."""
-
-    name: Name
-    order: int
-    tokens: int
-    value: float
 
 
 def choose_marks(marks: Sequence[Mark], tokens: int, tokenizer: Tokenizer) -> list[Mark]:
@@ -427,7 +530,7 @@ def price(mark: Mark, tokenizer: Tokenizer) -> int:
 def choose_names(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> list[Priced]:
     """Return the names with the greatest worth per token that fit into `tokens`, in order.
 
-    A name that stands inside another chosen one is not written twice.
+    A name that is part of another chosen name is not written twice.
     """
     chosen: list[Priced] = []
     said: set[str] = set()
@@ -448,120 +551,25 @@ def choose_names(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> li
 
 
 def _priced(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> list[Priced]:
-    """Return the names, most worth for their tokens first; of very many, only those that a glance says are good."""
+    """Return the names, those worth most per token first; of very many, only those that look good by their length."""
     order = list(range(len(names)))
     most = 2 * max(tokens, 0) + 50
     if len(order) > most:
-        order.sort(key=lambda index: -names[index].worth / len(names[index].shown) ** _DEARER)
+        order.sort(key=lambda index: -names[index].worth / len(names[index].shown) ** _TOKEN_POWER)
         order = order[:most]
     offers: list[Priced] = []
     for index in order:
         name = names[index]
         cost = max(1, tokenizer.count(" " + name.shown))
-        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**_DEARER))
+        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**_TOKEN_POWER))
     return sorted(offers, key=lambda offer: (-offer.value, offer.order))
 
 
 def _inside(name: str) -> Iterator[str]:
-    """Yield the words of a name, and what begins or ends it: of `a.b.c`, `a`, `b`, `c`, `a.b` and `b.c`."""
+    """Yield the words of a name, its beginnings and its ends: of `a.b.c`, `a`, `b`, `c`, `a.b` and `b.c`."""
     words = [] if name.isidentifier() else [*_WORD.finditer(name)]
     if len(words) > 1:
         for word in words:
             yield word[0]
             yield name[word.start() :]
             yield name[: word.end()]
-
-
-_HEAD, _TAIL = 1_500_000, 500_000
-"""Of a longer text, only this many characters of its start and end are read."""
-
-_OUTLINE_SHARE: dict[Kind, float] = {
-    "code": 0.25,
-    "diff": 0.3,
-    "json": 0.15,
-    "log": 0.25,
-    "prose": 0.1,
-    "search": 0.0,
-    "table": 0.3,
-}
-
-
-def digest(
-    text: str,
-    *,
-    tool: ToolClass,
-    subject: str,
-    tokens: int,
-    tokenizer: Tokenizer,
-    known: frozenset[str] = frozenset(),
-) -> str:
-    """Return the outline and the most useful names of `text` in at most `tokens`, or nothing if none fits.
-
-    Names that the call's `subject` says, or that are `known` because they stand elsewhere in the view, are left out.
-    """
-    content = read_content(_bounded(text), tool=tool, subject=subject)
-    outline = outline_of(content)
-    share = int(tokens * _OUTLINE_SHARE[content.kind])
-    marks = choose_marks([mark for mark in outline if mark.level < BLOCK], share, tokenizer)
-    said = known.union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
-    left = tokens - sum(price(mark, tokenizer) for mark in marks)
-    names = choose_names(names_in(content, said), left, tokenizer)
-    left -= sum(offer.tokens for offer in names)
-    if left > 0 and len(marks) < len(outline):
-        marks = choose_marks(outline, share + left * 9 // 10, tokenizer)
-        labelled = {name for mark in marks for name in NAME.findall(mark.label)}
-        names = [offer for offer in names if offer.name.text not in labelled]
-    return _fitted(content, marks, names, tokens, tokenizer)
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else text[:_HEAD] + "\n" + text[-_TAIL:]
-
-
-def _fitted(
-    content: Content, marks: list[Mark], names: list[Priced], tokens: int, tokenizer: Tokenizer
-) -> str:
-    """Return the digest; if the sum was over the budget, less the last paragraphs, the least names, the last marks."""
-    while marks or names:
-        written = _written(content, marks, names)
-        over = tokenizer.count(written) - tokens
-        if over <= 0:
-            return written
-        if any(mark.level == BLOCK for mark in marks):
-            blocks = [mark.at for mark in marks if mark.level == BLOCK]
-            gone = frozenset(blocks[-1 - over // 2 :])
-            marks = [mark for mark in marks if mark.at not in gone]
-        elif names:
-            names = _without_least(names, over)
-        else:
-            marks = marks[:-1]
-    return ""
-
-
-def _without_least(names: list[Priced], tokens: int) -> list[Priced]:
-    """Return the names without those worth least, at least `tokens` of them."""
-    dropped: set[int] = set()
-    for offer in sorted(names, key=lambda offer: (offer.value, -offer.order)):
-        if tokens <= 0:
-            break
-        dropped.add(offer.order)
-        tokens -= offer.tokens
-    return [offer for offer in names if offer.order not in dropped]
-
-
-def _written(content: Content, marks: Sequence[Mark], names: Sequence[Priced]) -> str:
-    """Return a line for each mark with the names that follow it in the text, none for a paragraph without names."""
-    lines: list[list[str]] = [[]]
-    waiting = list(reversed(marks))
-    at, paragraph = 0, False
-    for offer in names:
-        at = max(at, content.text.find(offer.name.text, at))
-        while waiting and waiting[-1].at <= at:
-            mark = waiting.pop()
-            if paragraph and len(lines[-1]) == 1:
-                lines.pop()
-            paragraph = mark.level == BLOCK
-            lines += [[mark.label]] if content.kind == "code" else [[mark.label], []]
-        lines[-1].append(offer.name.shown)
-    lines += [[mark.label] for mark in reversed(waiting) if mark.level != BLOCK]
-    return "\n".join(" ".join(line) for line in lines if line)

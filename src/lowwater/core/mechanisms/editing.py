@@ -1,4 +1,4 @@
-"""What the mechanisms share: what they are given, how a proposal is put together, how an item is edited."""
+"""What the mechanisms share: their context, how a proposal is built, how an item is edited, where the user spoke last."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,40 +12,28 @@ from lowwater.core.summary.framing import frame
 from lowwater.core.view import Edited, Item, Summary
 from lowwater.protocols import Tokenizer
 
+_OPENING = frame("", user_follows=True).partition(".")[0]
+_CLOSINGS = tuple(frame("", user_follows=follows).rpartition("\n")[2] for follows in (True, False))
+
 
 class EditContext(Struct, frozen=True, kw_only=True):
-    """How placeholders and summaries are made and measured."""
+    """What mechanisms need to make and measure placeholders and summaries."""
 
     size: Callable[[Message], int]
-    """Counts a message, framing included."""
+    """Counts the tokens of a message, framing included."""
     tokenizer: Tokenizer
     preset: Preset = Preset()
     digest_ratio: float = 0.15
     offers_recall: bool = False
     """The request offers the model a recall tool."""
     redact: bool = True
-    """Summaries hold no secrets."""
-
-
-def edit(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Edited:
-    """Return the item with these edits on top of those it had."""
-    assert not isinstance(item, Summary), "a summary is replaced whole, never edited"
-    original = item.original if isinstance(item, Edited) else item.message
-    merged = merge_edits(item.edits if isinstance(item, Edited) else (), edits)
-    message = apply_edits(original, merged)
-    return Edited(number=item.number, original=original, edits=merged, message=message, tokens=size(message))
-
-
-def edit_if_smaller(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Item:
-    """Return the item with these edits if that takes fewer tokens, else the item itself."""
-    edited = edit(item, edits, size)
-    return edited if edited.tokens < item.tokens else item
+    """Secrets are removed from summaries."""
 
 
 def offer(
     mechanism: str, items: Sequence[Item], targets: Sequence[Target], *, left: int = 0
 ) -> Proposal | None:
-    """Return a proposal to replace `targets`, of which `left` tokens stay in all; None if that is no gain."""
+    """Return a proposal to replace `targets`, of which `left` tokens remain in total; None if that gains nothing."""
     removes = sum(target.tokens for target in targets) - left
     if removes <= 0:
         return None
@@ -60,15 +48,25 @@ def offer(
     )
 
 
-_OPENING = frame("", user_follows=True).partition(".")[0]
-_CLOSINGS = tuple(frame("", user_follows=follows).rpartition("\n")[2] for follows in (True, False))
+def edit(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Edited:
+    """Return the item with these edits in addition to those it has."""
+    assert not isinstance(item, Summary), "a summary is replaced whole, never edited"
+    original = item.original if isinstance(item, Edited) else item.message
+    merged = merge_edits(item.edits if isinstance(item, Edited) else (), edits)
+    message = apply_edits(original, merged)
+    return Edited(number=item.number, original=original, edits=merged, message=message, tokens=size(message))
+
+
+def edit_if_smaller(item: Item, edits: Iterable[Edit], size: Callable[[Message], int]) -> Item:
+    """Return the item with these edits if that takes fewer tokens, else the item itself."""
+    edited = edit(item, edits, size)
+    return edited if edited.tokens < item.tokens else item
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
-    """Return the index of the newest message in which the user says something, in words or pictures.
+    """Return the index of the newest message in which the user says something, in words or images.
 
-    What a harness says in the user's role does not count, unless there is nothing else: then nobody can tell whose words
-    they are.
+    What an agent's harness writes in the user's role does not count, unless there is nothing else.
     """
     own = (
         at
@@ -79,30 +77,26 @@ def newest_user(items: Sequence[Item]) -> int | None:
 
 
 def turn_start(items: Sequence[Item]) -> int | None:
-    """Return the index of the newest message in the user's role that is more than results: a provider's turn begins there."""
+    """Return the index of the newest message in the user's role that is more than tool results: for a provider, a turn begins there."""
     return next((at for at in range(len(items) - 1, -1, -1) if _is_said(items[at])), None)
 
 
-def framed_parts(message: Message) -> tuple[int, ...]:
-    """Return which parts of a message are summaries that compactions wrote, in whatever session.
-
-    A client that goes on from a list it was given hands them back: as messages, or as parts of a user's.
-    """
-    return tuple(at for at, part in enumerate(message.parts) if _is_framed(part))
-
-
-def _is_framed(part: AnyPart) -> bool:
-    return isinstance(part, Text) and part.text.startswith(_OPENING) and part.text.endswith(_CLOSINGS)
+def says_own(message: Message) -> bool:
+    """Return whether the user says something in a message, and not only the harness in the user's role."""
+    return is_said(message) and _is_own(message)
 
 
 def is_said(message: Message) -> bool:
-    """Return whether something is said in the user's role, in words or pictures."""
+    """Return whether a message says something in the user's role, in words or images."""
     return message.role == "user" and any(_says_something(part) for part in message.parts)
 
 
-def says_own(message: Message) -> bool:
-    """Return whether the user says something in a message, and not only a harness in the user's role."""
-    return is_said(message) and _is_own(message)
+def framed_parts(message: Message) -> tuple[int, ...]:
+    """Return which parts of a message are summaries that a compaction wrote, in this session or another.
+
+    A client that continues from a compacted list sends them back as messages, or as parts of a user's message.
+    """
+    return tuple(at for at, part in enumerate(message.parts) if _is_framed(part))
 
 
 def _is_said(item: Item) -> bool:
@@ -110,14 +104,18 @@ def _is_said(item: Item) -> bool:
 
 
 def _says_something(part: AnyPart) -> bool:
-    """Results are the tools', summaries ours, and blank text is nobody's."""
+    """Return whether a part is the user's: not a tool result, not one of our summaries, and not blank."""
     if isinstance(part, Text):
         return bool(part.text.strip()) and not _is_framed(part)
     return not isinstance(part, ToolResult)
 
 
 def _is_own(message: Message) -> bool:
-    """Tell whether the user said any of it: pictures and files are the user's, texts may be the harness's."""
+    """Return whether any part is the user's own: images and files are, texts may be the harness's."""
     said = [part for part in message.parts if not _is_framed(part)]
     spoken = message if len(said) == len(message.parts) else message.with_parts(tuple(said))
     return bool(own_words(spoken)) or not all(isinstance(part, Text | ToolResult) for part in message.parts)
+
+
+def _is_framed(part: AnyPart) -> bool:
+    return isinstance(part, Text) and part.text.startswith(_OPENING) and part.text.endswith(_CLOSINGS)

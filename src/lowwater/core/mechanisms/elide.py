@@ -1,4 +1,4 @@
-"""`elide`: old tool results become placeholders that say what was there and how to get it back."""
+"""`elide`: old tool results are replaced by placeholders that say what was there and how to get it back."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -14,59 +14,59 @@ _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
 
 
-def propose(items: Sequence[Item], results: Iterable[Result], making: EditContext) -> Proposal | None:
-    """Offer those of `results` that are longer than the limit."""
-    long = [result for result in results if len(result.text) > making.preset.elide_limit_chars]
+def propose(items: Sequence[Item], results: Iterable[Result], context: EditContext) -> Proposal | None:
+    """Propose to replace those of `results` that are longer than the limit."""
+    long = [result for result in results if len(result.text) > context.preset.elide_limit_chars]
     targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in long]
-    return offer(NAME, items, targets, left=sum(_expected_size(result, making) for result in long))
+    return offer(NAME, items, targets, left=sum(_expected_size(result, context) for result in long))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
-    """Return the items with the proposal's results replaced, each only where its placeholder is smaller."""
-    plain = making.preset.plain_placeholders or making.digest_ratio <= 0
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
+    """Return the items with the proposal's results replaced, each only if its placeholder is smaller."""
+    plain = context.preset.plain_placeholders or context.digest_ratio <= 0
     known = frozenset[str]() if plain else _names_in_talk(items)
     return replace_results(
-        items, proposal, making, lambda result: _placeholder(result, making, known, plain=plain)
+        items, proposal, context, lambda result: _placeholder(result, context, known, plain=plain)
     )
 
 
 def replace_results(
-    items: Sequence[Item], proposal: Proposal, making: EditContext, text_for: Callable[[Result], str]
+    items: Sequence[Item], proposal: Proposal, context: EditContext, text_for: Callable[[Result], str]
 ) -> list[Item]:
-    """Return the items with each target's text replaced by `text_for` it; an empty text leaves it as it is."""
+    """Return the items with each target's text replaced by what `text_for` returns; if that is empty, the result stays."""
     wanted = {(target.item, target.path) for target in proposal.targets}
     replaced = list(items)
     for result in results_in(items, sorted({item for item, _ in wanted}), calls_in(items)):
         text = text_for(result) if result.place in wanted else ""
         if text:
             item = replaced[result.item]
-            replaced[result.item] = edit_if_smaller(item, result.shown_as(text), making.size)
+            replaced[result.item] = edit_if_smaller(item, result.shown_as(text), context.size)
     return replaced
 
 
-def _expected_size(result: Result, making: EditContext) -> int:
-    """Return about how many tokens the placeholder of a result will be."""
-    if making.preset.plain_placeholders or making.digest_ratio <= 0:
+def _expected_size(result: Result, context: EditContext) -> int:
+    """Return about how many tokens the placeholder of a result will have."""
+    if context.preset.plain_placeholders or context.digest_ratio <= 0:
         return min(result.tokens, _LINE)
-    return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (making.digest_ratio + FRAME_SHARE))))
+    return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (context.digest_ratio + FRAME_SHARE))))
 
 
 def _names_in_talk(items: Sequence[Item]) -> frozenset[str]:
-    """Return the names that stand in what was said: a digest need not repeat them."""
+    """Return the names in what users and assistant wrote: a digest need not repeat them."""
     return frozenset(name for item in items for name in NAMES.findall(item.message.text))
 
 
-def _placeholder(result: Result, making: EditContext, known: frozenset[str], *, plain: bool) -> str:
-    """Return the placeholder of what the result said as it came, sized by what is shown of it now."""
+def _placeholder(result: Result, context: EditContext, known: frozenset[str], *, plain: bool) -> str:
+    """Return the placeholder of a result's original text; its size is a share of what is shown of the result now."""
     whole = text_of(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))
     return placeholder(
         whole,
         number=result.number,
         call=result.call,
-        offers_recall=making.offers_recall,
-        tokenizer=making.tokenizer,
-        digest_ratio=(making.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
+        offers_recall=context.offers_recall,
+        tokenizer=context.tokenizer,
+        digest_ratio=(context.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
         known=known,
         plain=plain,
         tokens=result.tokens if plain else None,

@@ -1,4 +1,4 @@
-"""`images`: old pictures and documents become a line that says what was there; bytes count as well as tokens."""
+"""`images`: old images and documents are replaced by a line that says what was there, to save tokens and bytes."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
@@ -13,52 +13,52 @@ from lowwater.core.view import Item, Summary, parts_of
 
 NAME = "images"
 _LINE = 25
-"""Tokens of the line that stands for a picture."""
+"""Tokens of the line that replaces an image."""
 
 
 def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> Proposal | None:
-    """Offer every picture and non-text document in the middle, in messages and in tool results that are not to `spare`.
+    """Propose to replace images and non-text documents in the middle, in messages and in tool results except those to `spare`.
 
-    What the user showed in the newest message stays.
+    Images in the user's newest message stay.
     """
-    asked = newest_user(items)
+    newest = newest_user(items)
     found = [
         target
         for target in targets(items, zones.middle)
-        if not (target.item == asked if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
+        if not (target.item == newest if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
     ]
     return offer(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
 
 
 def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
-    """Return every picture and non-text document in these items, in messages and in tool results."""
+    """Return every image and non-text document in these items, in messages and in tool results."""
     found: list[Target] = []
     for at in indexes:
         item = items[at]
         if isinstance(item, Summary) or not _holds_pictures(item):
             continue
-        together = weight_of(item.message.parts)
+        total = weight_of(item.message.parts)
         for path, part in _pictures(item):
-            tokens = share_of(item.tokens, together, [part])
+            tokens = share_of(item.tokens, total, [part])
             found.append(Target(item=at, path=path, tokens=tokens))
     return found
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
-    """Return the items with the proposal's pictures replaced, each only where the line is smaller."""
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
+    """Return the items with the proposal's images replaced, each only if the line is smaller."""
     kept = list(items)
     for target in proposal.targets:
         item = kept[target.item]
         assert not isinstance(item, Summary)
         part = dict(_pictures(item)).get(target.path)
         if part is not None:
-            line = Text(text=_line(part, item.number, making))
-            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], making.size)
+            line = Text(text=_line(part, item.number, context))
+            kept[target.item] = edit_if_smaller(item, [Edit(path=target.path, by=line)], context.size)
     return kept
 
 
 def _holds_pictures(item: Item) -> bool:
-    """Tell quickly, for most items hold none."""
+    """Return whether an item has any image; fast, because most have none."""
     if item.message.role == "assistant":
         return False
     for part in item.message.parts:
@@ -74,8 +74,8 @@ def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
             yield path, part
 
 
-def _line(part: Image | Document, number: int, making: EditContext) -> str:
+def _line(part: Image | Document, number: int, context: EditContext) -> str:
     size = f"{len(part.data) * 3 // 4:,} bytes" if part.source == "base64" else part.data[:80]
     what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
-    back = way_back(number, None, offers_recall=making.offers_recall)
+    back = way_back(number, None, offers_recall=context.offers_recall)
     return f"[{what} · {size} elided · {back}]"

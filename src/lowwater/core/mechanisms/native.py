@@ -1,9 +1,9 @@
-"""`native`: a provider's own compaction block stands for everything before it, and is kept byte for byte.
+"""`native`: a compaction block that the provider wrote replaces everything before it, and is kept byte for byte.
 
-Anthropic gives such a block in two ways. Asked for on demand (`compaction`), it comes alone and signed, goes first in every
-later request, and what follows it must be what followed the messages it stands for. In an answer (`compact_20260112`) it
-comes unasked. Either is opaque here and leaves as it came; what it stands for is a summary's sources like any other, and
-stays in the ledger.
+Anthropic returns such a block in two ways. Requested on demand (`compaction`), it comes alone and signed. It must go first in
+every later request, followed by what followed the messages that it replaces. In an answer (`compact_20260112`) it comes
+unrequested. Either block is opaque here and is sent as it came. The messages it replaces stay in the ledger, like the sources
+of any summary.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from lowwater.core.view import Item, Summary
 
 NAME = "native"
 AS_TEXT = "native_as_text"
-NOTE = "The provider compacted these messages itself: the block that follows stands for them."
+BLOCK_FOLLOWS = "The provider compacted these messages itself: the block that follows stands for them."
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
 def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Proposal | None:
-    """Offer to have the provider compact everything before the tail into a block of about `block_tokens`; one call.
+    """Propose to have the provider compact everything before the tail into a block of about `block_tokens`, in one call.
 
-    The protected start goes into the block too, for nothing may stand before it. Only for a model whose provider does
-    that, and not where a block that came unasked stands among the messages.
+    The protected head goes into the block too, because nothing may precede a signed block. Nothing is proposed if an
+    unrequested block is among the messages. The caller checks that the model's provider can do this.
     """
     cut = _cut(items, zones)
     if cut is None or newest_block([item.message for item in items[:cut] if not _is_own(item)]) is not None:
@@ -34,27 +34,27 @@ def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Propos
     return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
 
 
-def put_block(items: Sequence[Item], span: Span, block: bytes, making: EditContext) -> list[Item]:
+def put_block(items: Sequence[Item], span: Span, block: bytes, context: EditContext) -> list[Item]:
     """Return the items with the provider's block in place of the span, which begins with the first item.
 
-    Where no user message follows, the newest one stands right behind the block, as behind any other summary.
+    If no user message follows, the newest one is repeated right behind the block, as behind any other summary.
     """
-    assert span.start == 0, "nothing may stand before a signed block"
-    beside, message = around(items, span, making), message_with(block)
-    stands = Summary(message=message, tokens=making.size(message), sources=beside.sources, depth=1)
-    return [stands, *beside.behind]
+    assert span.start == 0, "nothing may precede a signed block"
+    beside, message = around(items, span, context), message_with(block)
+    block_item = Summary(message=message, tokens=context.size(message), sources=beside.sources, depth=1)
+    return [block_item, *beside.behind]
 
 
 def own_block(items: Sequence[Item]) -> Summary | None:
-    """Return the block that was asked for and stands first in a view, if there is one."""
+    """Return the block that was requested and is the first item of a view, if there is one."""
     first = items[0] if items else None
     return first if isinstance(first, Summary) and _is_own(first) else None
 
 
 def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
-    """Return whether behind the block in `after` stands just what stood at the end of `before`, untouched.
+    """Return whether the block in `after` is followed by the unchanged end of `before`.
 
-    Then thinking in it is as good as before: its provider knows what its own block stands for.
+    Then thinking behind it stays valid: the provider knows what its own block replaces.
     """
     kept = len(after) - 1
     return kept < len(before) and all(
@@ -62,28 +62,28 @@ def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
     )
 
 
-def as_text(items: Sequence[Item], making: EditContext) -> list[Item]:
-    """Return the items with what the block at their start says as plain text in its place: for a model that reads no block."""
+def as_text(items: Sequence[Item], context: EditContext) -> list[Item]:
+    """Return the items with the block at their start replaced by its text, for a model that cannot read blocks."""
     own = own_block(items)
     assert own is not None
-    return replace_span(items, Span(start=0, stop=1), said_in(own.message), making, depth=own.depth)
+    return replace_span(items, Span(start=0, stop=1), said_in(own.message), context, depth=own.depth)
 
 
-def absorb(items: Sequence[Item], making: EditContext) -> list[Item] | None:
-    """Return the items with one summary in place of what the newest block stands for; None if that is no gain.
+def absorb(items: Sequence[Item], context: EditContext) -> list[Item] | None:
+    """Return the items with one summary in place of everything before the newest block; None if that gains nothing.
 
-    The summary is for the ledger and for people: the provider leaves out what stands before its block. The newest user
-    message stands behind it as behind any other.
+    The summary is for the ledger and for people: the provider ignores what precedes its block. The newest user message is
+    repeated behind it as behind any other summary.
     """
     at = newest_block([item.message for item in items])
     if at is None or _is_absorbed(items[:at]):
         return None
-    kept = replace_span(items, Span(start=0, stop=at), NOTE, making)
+    kept = replace_span(items, Span(start=0, stop=at), BLOCK_FOLLOWS, context)
     return kept if _tokens(kept) < _tokens(items) else None
 
 
 def sent_from(messages: Sequence[Message]) -> int:
-    """Return the index of the first message to send: a signed block that came alone goes first, in place of the rest."""
+    """Return the index of the first message to send: a signed block that came alone goes first, without what precedes it."""
     at = newest_block(messages)
     if at is None or len(messages[at].parts) > 1:
         return 0
@@ -92,10 +92,10 @@ def sent_from(messages: Sequence[Message]) -> int:
 
 
 def _cut(items: Sequence[Item], zones: Zones) -> int | None:
-    """Return the last legal cut before the tail behind which another role speaks; None if there is none.
+    """Return the last legal cut before the tail at which the role changes; None if there is none.
 
-    Anthropic joins neighbours of one role into one message, and thinking behind a block that ends inside of one would not
-    be where it was thought.
+    Anthropic joins neighbouring messages of one role. If a block ended inside such a message, thinking behind it would no
+    longer be bound to its prefix.
     """
     fitting = (
         cut
@@ -115,8 +115,8 @@ def _is_own(item: Item) -> bool:
 
 
 def _is_absorbed(before: Sequence[Item]) -> bool:
-    """Return whether all that stands before a block was put there for it, or there is nothing."""
-    noted = any(isinstance(item, Summary) and NOTE in item.message.text for item in before)
+    """Return whether everything before a block was absorbed already, or there is nothing before it."""
+    noted = any(isinstance(item, Summary) and BLOCK_FOLLOWS in item.message.text for item in before)
     users = [item for item in before if not isinstance(item, Summary)]
     return not users or (noted and len(users) == 1 and users[0].message.role == "user")
 

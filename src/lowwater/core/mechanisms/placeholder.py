@@ -1,4 +1,4 @@
-"""What stands in a view for an elided tool result: what it was, what matters of it, and how to get it back."""
+"""The placeholder of an elided tool result: what it was, a digest of it, and how to get it back."""
 
 import re
 
@@ -12,7 +12,7 @@ from lowwater.core.tools import ToolClass, classify, subject_of
 from lowwater.protocols import Tokenizer
 
 FRAME_SHARE = 0.01
-"""What the frame may add to the digest's share of the original."""
+"""What the line above a digest may add to the digest's share of the original's tokens."""
 
 _ARGUMENT, _PREVIEW = 60, 80
 _FIRST = re.compile(r"\S.*")
@@ -52,11 +52,11 @@ def placeholder(
     plain: bool = False,
     tokens: int | None = None,
 ) -> str:
-    """Return what to show for `text`, the result of `call` in message `number`, or nothing if that is not smaller.
+    """Return the placeholder of `text`, the result of `call` in message `number`; empty if it would not be smaller.
 
-    It is one line and, unless `plain`, a digest. Both together take at most `digest_ratio` and one per cent of the
-    original's tokens, where the shortest line allows it. `known` names stand elsewhere in the view and are left out.
-    `tokens` is the size of `text` where it is known already.
+    It is one line and, unless `plain`, a digest. Together they have at most `digest_ratio` plus one per cent of the
+    original's tokens, if the shortest line allows that. `known` names are shown elsewhere in the view and are left out.
+    `tokens` is the size of `text` if it is known already.
     """
     whole = tokenizer.count(text) if tokens is None else tokens
     frame = _frame(text, number, call, preview=_preview(text, call), offers_recall=offers_recall)
@@ -72,12 +72,12 @@ def placeholder(
 def repeats(
     text: str, *, number: int, call: ToolCall | None, by: int, how: str = "repeated in", offers_recall: bool
 ) -> str:
-    """Return the line that stands for a result that message `by` makes dispensable; `how` says in what way."""
+    """Return the line that replaces a result which message `by` supersedes; `how` says in what way."""
     return str(_frame(text, number, call, preview=f"{how} lw:{by}", offers_recall=offers_recall))
 
 
 def way_back(number: int, call: ToolCall | None, *, offers_recall: bool) -> str:
-    """Return how to get an elided result back; its handle is always in it."""
+    """Return how to get an elided result back; the text always contains its handle."""
     if offers_recall:
         return f"recall lw:{number}"
     again = _RUN_AGAIN.get(classify(call.name)) if call else None
@@ -95,7 +95,7 @@ def _frame(text: str, number: int, call: ToolCall | None, *, preview: str, offer
 
 
 def _line_within(frame: _Frame, room: int, tokenizer: Tokenizer) -> str:
-    """Return the fullest line that leaves most of the room to the digest."""
+    """Return the most detailed line that leaves most of the room to the digest."""
     if tokenizer.count(str(frame)) <= room // 8:
         return str(frame)
     line = str(replace(frame, preview=""))
@@ -107,14 +107,14 @@ def _line_within(frame: _Frame, room: int, tokenizer: Tokenizer) -> str:
 def _digest_below(
     line: str, text: str, call: ToolCall | None, room: int, *, tokenizer: Tokenizer, known: frozenset[str]
 ) -> str:
-    """Return as much of a digest as there is room for below the line, on lines of its own."""
+    """Return as much of a digest as fits below the line, beginning with a line break."""
     tool, subject, arguments = (
         (classify(call.name), subject_of(call), call.arguments) if call else ("other", "", "")
     )
-    said = known.union(NAME.findall(arguments), NAME.findall(line))
+    shown = known.union(NAME.findall(arguments), NAME.findall(line))
     left = room - tokenizer.count(line + "\n")
     while left > 0:
-        found = digest(text, tool=tool, subject=subject, tokens=left, tokenizer=tokenizer, known=said)
+        found = digest(text, tool=tool, subject=subject, tokens=left, tokenizer=tokenizer, known=shown)
         over = tokenizer.count(f"{line}\n{found}") - room
         if not found or over <= 0:
             return f"\n{found}" if found else ""
@@ -123,14 +123,14 @@ def _digest_below(
 
 
 def _argument(call: ToolCall) -> str:
-    """Return what the call was about: a path by its end, anything else by its start."""
+    """Return what the call was about in a few characters: the end of a path, the start of anything else."""
     subject = subject_of(call)
     is_path = "/" in subject and not re.search(r"\s", subject[-_ARGUMENT:])
     return _one_line(subject, _ARGUMENT, from_end=is_path)
 
 
 def _preview(text: str, call: ToolCall | None) -> str:
-    """Return the first error line, or the first line unless it is that of a file."""
+    """Return the first error line, or else the first line; nothing for the contents of a file."""
     if call is not None and classify(call.name) == "read":
         return ""
     error = next(error_lines(text), None)
@@ -141,7 +141,7 @@ def _preview(text: str, call: ToolCall | None) -> str:
 
 
 def _one_line(text: str, width: int, *, from_end: bool = False) -> str:
-    """Return `text` in at most `width` characters, without anything that would break the frame."""
+    """Return `text` in at most `width` characters, without anything that would break the placeholder's format."""
     near = text[-4 * width :] if from_end else text[: 4 * width]
     if not near.isprintable():
         near = "".join(character if character.isprintable() else " " for character in near)

@@ -1,7 +1,7 @@
-"""`reasoning`: old thinking goes; it was for the turn it was thought in.
+"""`reasoning`: old thinking is dropped; it served the turn in which it was written.
 
-The turn that is still running keeps what providers want back: in Anthropic's format the thinking that opened it, in
-others all of it. Thinking that a model binds to its prefix cannot stay behind a change at all, in the tail either.
+The running turn keeps the thinking that providers require: in Anthropic's format that of the answer which opened it, in
+others all of it. Thinking that a model binds to its prefix cannot stay behind a change at all, not even in the tail.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ LEFT_OUT = "[thinking left out]"
 
 
 def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
-    """Offer the thinking in the middle, but for what the running turn needs."""
-    asked = turn_start(items)
+    """Propose to drop the thinking in the middle, except what the running turn needs."""
+    turn = turn_start(items)
     opening = next(
         (
             at
-            for at in range(0 if asked is None else asked, len(items))
+            for at in range(0 if turn is None else turn, len(items))
             if items[at].message.role == "assistant"
         ),
         -1,
@@ -32,37 +32,37 @@ def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
     old = [
         at
         for at in zones.middle
-        if asked is None or at < asked or (at != opening and _is_anthropic(items[at].message))
+        if turn is None or at < turn or (at != opening and _is_anthropic(items[at].message))
     ]
     return offer(NAME, items, _thinking(items, old))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
-    """Return the items without the proposal's thinking, each only where that makes it smaller."""
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
+    """Return the items without the proposal's thinking, each only if that makes it smaller."""
     kept = list(items)
     for at, edits in _drops(proposal.targets).items():
-        kept[at] = edit_if_smaller(kept[at], edits, making.size)
+        kept[at] = edit_if_smaller(kept[at], edits, context.size)
     return kept
 
 
-def strip_behind(items: Sequence[Item], first_changed: int, making: EditContext) -> list[Item]:
+def strip_behind(items: Sequence[Item], first_changed: int, context: EditContext) -> list[Item]:
     """Return the items without any thinking behind `first_changed`, for models that bind thinking to the prefix."""
     kept = list(items)
     for at, edits in _drops(_thinking(items, range(first_changed, len(items)))).items():
-        kept[at] = edit(kept[at], edits, making.size)
+        kept[at] = edit(kept[at], edits, context.size)
     for at in range(first_changed, len(kept)):
-        alone = _alone(kept[at])
-        if alone:
+        remaining = _remaining_thinking(kept[at])
+        if remaining:
             by = [
-                Edit(path=alone[0], by=Text(text=LEFT_OUT)),
-                *(Edit(path=path, by=None) for path in alone[1:]),
+                Edit(path=remaining[0], by=Text(text=LEFT_OUT)),
+                *(Edit(path=path, by=None) for path in remaining[1:]),
             ]
-            kept[at] = edit(kept[at], by, making.size)
+            kept[at] = edit(kept[at], by, context.size)
     return kept
 
 
-def _alone(item: Item) -> list[tuple[int, ...]]:
-    """Return where the thinking of a message is that says nothing else: it cannot stay, nor the message be empty."""
+def _remaining_thinking(item: Item) -> list[tuple[int, ...]]:
+    """Return the paths of a message's remaining thinking, which is then all it has: it cannot stay, and the message may not be empty."""
     if item.message.role != "assistant" or isinstance(item, Summary):
         return []
     return [path for path, part in parts_of(item) if isinstance(part, Thinking)]
@@ -76,7 +76,7 @@ def _drops(targets: Iterable[Target]) -> dict[int, list[Edit]]:
 
 
 def _thinking(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
-    """Find thinking; a message that says nothing else keeps it, for it may not be left empty."""
+    """Return the thinking in these items; a message that has nothing else keeps it, because no message may be empty."""
     found: list[Target] = []
     for index in indexes:
         item = items[index]

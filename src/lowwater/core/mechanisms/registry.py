@@ -1,4 +1,8 @@
-"""Every mechanism, ours and plugins', and everything they offer for a view."""
+"""The registry of mechanisms: what each could remove from a view, ours and plugins' alike.
+
+`propose` asks every mechanism. Edits never overlap: plugins are asked first, and what one mechanism would replace is not
+offered by the next.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -19,51 +23,236 @@ from lowwater.settings import Settings
 
 Propose = Callable[[Sequence[Item], Zones, EditContext], Proposal | None]
 Apply = Callable[[Sequence[Item], Proposal, EditContext], Sequence[Item]]
+EVERYTHING = "summarize_all"
+"""The mechanism that summarises all but the newest exchange and, if it is not too large, the head."""
+_SUMMARY_SHARES = (1.0, 0.85, 0.7, 0.5)
+"""How much of the middle the summaries on offer replace."""
 
 
 class Mechanism(Struct, frozen=True, kw_only=True):
-    """A way to edit parts of the middle of a view that takes no call of a model.
+    """A plugin's way to edit parts of the middle of a view; it takes no model call.
 
-    `propose` says what could be replaced, `apply` replaces what of that was chosen: perhaps only some of the targets. Both see a view and
-    nothing else, and give the same for the same.
+    `propose` says which parts could be replaced. `apply` replaces those that were chosen, perhaps only some of them. Both must
+    be pure functions of their arguments.
     """
 
     name: str
     propose: Propose
     apply: Apply
     loses: float
-    """Of the later uses of what it replaces, the share that is no longer in the view: 0 if nothing of use goes, 1 if all does."""
+    """The share of later uses of a replaced part that its replacement no longer serves: 0 if nothing useful is lost, 1 if all is."""
 
 
-def offers_of(
-    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, making: EditContext
+class Offers(Struct, frozen=True, kw_only=True):
+    """What the mechanisms propose for a view, and the zones it was worked out for."""
+
+    zones: Zones
+    proposals: tuple[Proposal, ...]
+    outside_tail: int
+    """Counted tokens between head and tail that were never summarised."""
+
+
+class ProposalRequest(Struct, frozen=True, kw_only=True):
+    """What the mechanisms are given; limits are in the model's tokens, of which there are `scale` per counted token."""
+
+    items: Sequence[Item]
+    context: EditContext
+    limits: Limits
+    settings: Settings
+    scale: float = 1.0
+    system_in_preamble: bool = False
+    mechanisms: tuple[Mechanism, ...] = ()
+    """Plugins' mechanisms; they are asked before ours."""
+    must_fit: bool = False
+    """The prompt does not fit: head, tail and the newest exchange may be shortened too."""
+    too_large: bool = False
+    """The request has more bytes than its provider accepts: images in the tail may be removed too."""
+    memo: tuple[tuple[object, ...], Offers] | None = None
+    """The survey and its inputs, once it was made; set by `survey` only."""
+
+    def counted(self, tokens: int) -> int:
+        """Return a number of the model's tokens in counted tokens."""
+        return counted(tokens, self.scale)
+
+
+def propose(request: ProposalRequest) -> Offers:
+    """Return what every mechanism could remove; proposals that edit parts do not overlap."""
+    surveyed = survey(request)
+    request = replace(request, items=tuple(request.items))
+    plugin_edits = propose_plugin_edits(request.mechanisms, request.items, surveyed.zones, request.context)
+    edits, taken = _edits(request, surveyed.zones), places_in(plugin_edits)
+    if taken:
+        edits = [edit and exclude(edit, taken, request.items) for edit in edits]
+    found = [*plugin_edits, *edits, *_summaries(request, surveyed.zones)]
+    return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
+
+
+def survey(request: ProposalRequest) -> Offers:
+    """Return the zones of the view without asking any mechanism, which is enough for most decisions."""
+    about = (request.items, request.limits, request.settings, request.scale, request.system_in_preamble)
+    if request.memo is None or any(was is not now for was, now in zip(request.memo[0], about, strict=True)):
+        force_setattr(request, "memo", (about, _survey(request)))
+    assert request.memo is not None
+    return request.memo[1]
+
+
+def _survey(request: ProposalRequest) -> Offers:
+    compression = request.settings.compression
+    zones = find_zones(
+        request.items,
+        first=max(0, compression.protect_first_n - request.system_in_preamble),
+        last=compression.protect_last_n,
+        tail_tokens=request.counted(request.limits.tail),
+    )
+    middle = request.items[zones.head : zones.tail]
+    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
+    return Offers(zones=zones, proposals=(), outside_tail=raw)
+
+
+def _edits(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
+    """Return what our mechanisms could edit; each is offered only what those before it left."""
+    items, context = request.items, request.context
+    results = results_in(items, range(len(items)), calls_in(items))
+    spared = {tool for tool in {result.tool for result in results} if context.preset.protects(tool)}
+    may_go = [result for result in results if result.tool not in spared]
+    duplicates = dedupe.propose(items, zones, may_go, context)
+    duplicated = places_in([duplicates]) if duplicates else frozenset[Place]()
+    middle = zones.middle
+    outputs = [result for result in results if result.item in middle]
+    prunable = [result for result in outputs if result.tool not in spared and result.place not in duplicated]
+    protected_tokens = request.counted(request.limits.protected_tool_output)
+    stays = protected(items, prunable, context.preset, tokens=protected_tokens)
+    elided = [result for result in prunable if result.place not in stays]
+    replaced = duplicated.union(result.place for result in elided)
+    newest = newest_group(items, zones)
+    left = [result for result in results if result.item < newest and result.place not in replaced]
+    return [
+        duplicates,
+        elide.propose(items, elided, context),
+        reasoning.propose(items, zones),
+        images.propose(
+            items,
+            smallest_tail(items, zones) if request.too_large else zones,
+            spare={result.place for result in outputs} - replaced,
+        ),
+        # Results that are never pruned are shortened only if there are no others.
+        _shorten(request, [result for result in left if result.tool not in spared])
+        or _shorten(request, left),
+        truncate.propose_squeeze(items, context) if request.must_fit else None,
+    ]
+
+
+def _shorten(request: ProposalRequest, results: Sequence[Result]) -> Proposal | None:
+    """Propose to shorten long results in head and tail too, except in the newest exchange; for prompts that do not fit."""
+    limit = wall_limit(request.limits, request.scale)
+    return truncate.propose_for(request.items, results, request.context, limit=limit)
+
+
+def wall_limit(limits: Limits, scale: float) -> int:
+    """Return the largest tool result, in counted tokens, that stays whole when the prompt does not fit."""
+    return max(500, counted(limits.most + 1, scale) // 8)
+
+
+def _summaries(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
+    items, leaf = request.items, request.settings.leaf
+    target = request.counted(leaf.leaf_target_tokens)
+    return [
+        _summary(request, zones, summarize.NAME),
+        condense.propose_leaf(items, zones, chunk=request.counted(leaf.leaf_chunk_tokens), target=target),
+        condense.propose_condense(items, zones, target=target),
+        _summary(request, _smallest_zones(request, zones), EVERYTHING),
+    ]
+
+
+def _summary(request: ProposalRequest, zones: Zones, name: str) -> Proposal | None:
+    compression = request.settings.compression
+    return summarize.propose(
+        request.items,
+        zones,
+        ratio=compression.summary_ratio,
+        least=compression.summary_min_tokens,
+        most=request.counted(request.limits.summary),
+        name=name,
+    )
+
+
+def _smallest_zones(request: ProposalRequest, zones: Zones) -> Zones:
+    """Return the zones for a prompt that does not fit: the tail is the newest exchange, and a large head shrinks to what was said first."""
+    zones = smallest_tail(request.items, zones)
+    head = sum(item.tokens for item in request.items[: zones.head])
+    return (
+        smallest_head(request.items, zones) if head > 2 * wall_limit(request.limits, request.scale) else zones
+    )
+
+
+def propose_summaries(request: ProposalRequest) -> list[Proposal]:
+    """Return proposals to summarise the middle up to several legal cuts, the longest span first; for policies that compare prices."""
+    items = tuple(request.items)
+    zones = survey(request).zones
+    compression = request.settings.compression
+    offers: list[Proposal] = []
+    for tail in _tails(items, zones):
+        offer = summarize.propose(
+            items,
+            Zones(head=zones.head, tail=tail, cuts=zones.cuts),
+            ratio=compression.summary_ratio,
+            least=compression.summary_min_tokens,
+            most=summarize.usual(
+                items[zones.head : zones.tail], most=request.counted(request.limits.summary)
+            ),
+        )
+        if offer is not None:
+            offers.append(offer)
+    return offers
+
+
+def _tails(items: Sequence[Item], zones: Zones) -> list[int]:
+    """Return the legal cuts nearest to each share of the middle, without duplicates."""
+    whole = sum(items[at].tokens for at in zones.middle)
+    cuts = [cut for cut in zones.cuts if zones.head < cut <= zones.tail]
+    tokens_up_to: dict[int, int] = {}
+    total = 0
+    for at in zones.middle:
+        total += items[at].tokens
+        tokens_up_to[at + 1] = total
+    nearest = [
+        min(cuts, key=lambda cut: abs(tokens_up_to[cut] - share * whole)) for share in _SUMMARY_SHARES if cuts
+    ]
+    return list(dict.fromkeys(nearest))
+
+
+# Plugins' mechanisms, whose edits are checked
+
+
+def propose_plugin_edits(
+    mechanisms: Sequence[Mechanism], items: Sequence[Item], zones: Zones, context: EditContext
 ) -> list[Proposal]:
-    """Ask each what it could replace in the middle; what one offers is not offered by the next."""
+    """Return what plugins' mechanisms propose to replace in the middle, without overlaps."""
     offers: list[Proposal] = []
     for mechanism in mechanisms:
-        found = mechanism.propose(items, zones, making)
+        found = mechanism.propose(items, zones, context)
         if found is None:
             continue
         found = replace(found, mechanism=mechanism.name, span=None, calls=0)
         allowed = [at for at in zones.middle if not isinstance(items[at], Summary)]
-        kept = without(found, places_of(offers), items, among=allowed)
+        kept = exclude(found, places_in(offers), items, among=allowed)
         offers += [kept] if kept is not None else []
     return offers
 
 
-def places_of(offers: Sequence[Proposal]) -> frozenset[Place]:
-    """Return the parts that these would replace."""
+def places_in(offers: Sequence[Proposal]) -> frozenset[Place]:
+    """Return the parts that these proposals would replace."""
     return frozenset((target.item, target.path) for each in offers for target in each.targets)
 
 
-def without(
+def exclude(
     proposal: Proposal,
     taken: Collection[Place],
     items: Sequence[Item],
     *,
     among: Sequence[int] | None = None,
 ) -> Proposal | None:
-    """Return a proposal without the parts that are taken, or lie outside of the items `among`; None if nothing is left of it."""
+    """Return the proposal without parts that are `taken` or outside the items `among`; None if nothing is left."""
     allowed = None if among is None else frozenset(among)
     left = [
         target
@@ -78,224 +267,46 @@ def without(
     return offer(proposal.mechanism, items, left, left=stays)
 
 
-def applied(
-    mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, making: EditContext
-) -> list[Item]:
-    """Return what a mechanism makes of a view: of the items it was to edit, those it edited as one may; all others as they were.
+def _overlap(one: Place, other: Place) -> bool:
+    """Return whether two parts are the same, or one lies inside the other."""
+    shorter = min(len(one[1]), len(other[1]))
+    return one[0] == other[0] and one[1][:shorter] == other[1][:shorter]
 
-    An edited item stands for the same message, is smaller, and has the same calls and results.
+
+def apply_checked(
+    mechanism: Mechanism, items: Sequence[Item], proposal: Proposal, context: EditContext
+) -> list[Item]:
+    """Return the items with a plugin's edits, as far as they are valid; everything else stays as it was.
+
+    An edit is valid if it is one of the proposal's targets, belongs to the same message, makes it smaller, and keeps its
+    tool calls and results.
     """
-    after = mechanism.apply(items, proposal, making)
+    after = mechanism.apply(items, proposal, context)
     wanted = {target.item for target in proposal.targets}
     if len(after) != len(items):
         return list(items)
     return [
-        new if at in wanted and _is_lawful(old, new, making) else old
+        new if at in wanted and _is_valid_edit(old, new, context) else old
         for at, (old, new) in enumerate(zip(items, after, strict=True))
     ]
 
 
-def _is_lawful(old: Item, new: Item, making: EditContext) -> bool:
+def _is_valid_edit(old: Item, new: Item, context: EditContext) -> bool:
     if isinstance(old, Summary) or not isinstance(new, Edited):
         return False
     original = old.original if isinstance(old, Edited) else old.message
     return (
         (new.number, new.original) == (old.number, original)
         and new.tokens < old.tokens
-        and new.tokens == making.size(new.message)
-        and _ids(new.message) == _ids(old.message)
+        and new.tokens == context.size(new.message)
+        and _call_ids(new.message) == _call_ids(old.message)
     )
 
 
-def _ids(message: Message) -> list[str]:
-    """Return the calls a message makes and answers, in order."""
+def _call_ids(message: Message) -> list[str]:
+    """Return the ids of the tool calls that a message makes or answers, in order."""
     return [
         part.id if isinstance(part, ToolCall) else part.call_id
         for part in message.parts
         if isinstance(part, ToolCall | ToolResult)
     ]
-
-
-def _overlap(one: Place, other: Place) -> bool:
-    """Return whether one of two parts is, or stands inside, the other."""
-    shorter = min(len(one[1]), len(other[1]))
-    return one[0] == other[0] and one[1][:shorter] == other[1][:shorter]
-
-
-EVERYTHING = "summarize_all"
-
-
-class Offers(Struct, frozen=True, kw_only=True):
-    """What could be done to a view, and the zones it was worked out for."""
-
-    zones: Zones
-    proposals: tuple[Proposal, ...]
-    outside_tail: int
-    """Raw tokens between head and tail, as counted."""
-
-
-class ProposalRequest(Struct, frozen=True, kw_only=True):
-    """What the mechanisms are asked about; limits are in the model's tokens, `scale` times the counted ones."""
-
-    items: Sequence[Item]
-    making: EditContext
-    limits: Limits
-    settings: Settings
-    scale: float = 1.0
-    system_in_preamble: bool = False
-    mechanisms: tuple[Mechanism, ...] = ()
-    """Those that others wrote; they are asked before ours."""
-    must_fit: bool = False
-    """The prompt is larger than it may be: head, tail and newest exchange may be shortened too."""
-    too_large: bool = False
-    """The request has more bytes than its provider takes: pictures in the tail may go too."""
-    memo: tuple[tuple[object, ...], Offers] | None = None
-    """The survey once it was made, and of what; never set it."""
-
-    def counted(self, tokens: int) -> int:
-        """Return the model's tokens as counted ones."""
-        return counted(tokens, self.scale)
-
-
-def survey(asked: ProposalRequest) -> Offers:
-    """Find the zones and ask no mechanism yet: most turns are decided without."""
-    about = (asked.items, asked.limits, asked.settings, asked.scale, asked.system_in_preamble)
-    if asked.memo is None or any(was is not now for was, now in zip(asked.memo[0], about, strict=True)):
-        force_setattr(asked, "memo", (about, _survey(asked)))
-    assert asked.memo is not None
-    return asked.memo[1]
-
-
-def _survey(asked: ProposalRequest) -> Offers:
-    compression = asked.settings.compression
-    zones = find_zones(
-        asked.items,
-        first=max(0, compression.protect_first_n - asked.system_in_preamble),
-        last=compression.protect_last_n,
-        tail_tokens=asked.counted(asked.limits.tail),
-    )
-    middle = asked.items[zones.head : zones.tail]
-    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
-    return Offers(zones=zones, proposals=(), outside_tail=raw)
-
-
-def propose(asked: ProposalRequest) -> Offers:
-    """Ask every mechanism what it could remove; proposals that edit parts do not overlap."""
-    surveyed = survey(asked)
-    asked = replace(asked, items=tuple(asked.items))
-    theirs = offers_of(asked.mechanisms, asked.items, surveyed.zones, asked.making)
-    ours, taken = _edits(asked, surveyed.zones), places_of(theirs)
-    if taken:
-        ours = [offer and without(offer, taken, asked.items) for offer in ours]
-    found = [*theirs, *ours, *_summaries(asked, surveyed.zones)]
-    return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
-
-
-def wall_limit(limits: Limits, scale: float) -> int:
-    """Return the largest tool result, in counted tokens, when fitting comes before keeping."""
-    return max(500, counted(limits.most + 1, scale) // 8)
-
-
-def _edits(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
-    items, making = asked.items, asked.making
-    results = results_in(items, range(len(items)), calls_in(items))
-    spared = {tool for tool in {result.tool for result in results} if making.preset.protects(tool)}
-    usual = [result for result in results if result.tool not in spared]
-    repeated = dedupe.propose(items, zones, usual, making)
-    replaced = {(target.item, target.path) for target in repeated.targets} if repeated else set()
-    middle = zones.middle
-    outputs = [result for result in results if result.item in middle]
-    prunable = [result for result in outputs if result.tool not in spared and result.place not in replaced]
-    protect = asked.counted(asked.limits.protected_tool_output)
-    kept = protected(items, prunable, making.preset, tokens=protect)
-    going = [result for result in prunable if result.place not in kept]
-    gone = replaced.union(result.place for result in going)
-    newest = newest_group(items, zones)
-    left = [result for result in results if result.item < newest and result.place not in gone]
-    return [
-        repeated,
-        elide.propose(items, going, making),
-        reasoning.propose(items, zones),
-        images.propose(
-            items,
-            smallest_tail(items, zones) if asked.too_large else zones,
-            spare={result.place for result in outputs} - gone,
-        ),
-        _shorter(asked, [result for result in left if result.tool not in spared]) or _shorter(asked, left),
-        truncate.propose_squeeze(items, making) if asked.must_fit else None,
-    ]
-
-
-def _shorter(asked: ProposalRequest, results: Sequence[Result]) -> Proposal | None:
-    """Offer what is only allowed when nothing else fits: outputs shortened, in head and tail too, but for the newest exchange.
-
-    Results that are never pruned are offered only when no other is left to shorten.
-    """
-    limit = wall_limit(asked.limits, asked.scale)
-    return truncate.propose_for(asked.items, results, asked.making, limit=limit)
-
-
-def _summaries(asked: ProposalRequest, zones: Zones) -> list[Proposal | None]:
-    items, leaf = asked.items, asked.settings.leaf
-    target = asked.counted(leaf.leaf_target_tokens)
-    return [
-        _summary(asked, zones, summarize.NAME),
-        condense.propose_leaf(items, zones, chunk=asked.counted(leaf.leaf_chunk_tokens), target=target),
-        condense.propose_condense(items, zones, target=target),
-        _summary(asked, _smallest(asked, zones), EVERYTHING),
-    ]
-
-
-def _smallest(asked: ProposalRequest, zones: Zones) -> Zones:
-    """Return the zones where fitting comes before keeping: the newest exchange is tail, and a large head is only what was said first."""
-    zones = smallest_tail(asked.items, zones)
-    head = sum(item.tokens for item in asked.items[: zones.head])
-    return smallest_head(asked.items, zones) if head > 2 * wall_limit(asked.limits, asked.scale) else zones
-
-
-def _summary(asked: ProposalRequest, zones: Zones, name: str) -> Proposal | None:
-    compression = asked.settings.compression
-    return summarize.propose(
-        asked.items,
-        zones,
-        ratio=compression.summary_ratio,
-        least=compression.summary_min_tokens,
-        most=asked.counted(asked.limits.summary),
-        name=name,
-    )
-
-
-_SHARES = (1.0, 0.85, 0.7, 0.5)
-"""Of the tokens between head and tail; the first is all of them."""
-
-
-def summaries(asked: ProposalRequest) -> list[Proposal]:
-    """Return summaries of the middle up to several legal cuts, the longest first."""
-    items = tuple(asked.items)
-    zones = survey(asked).zones
-    compression = asked.settings.compression
-    offers: list[Proposal] = []
-    for tail in _tails(items, zones):
-        offer = summarize.propose(
-            items,
-            Zones(head=zones.head, tail=tail, cuts=zones.cuts),
-            ratio=compression.summary_ratio,
-            least=compression.summary_min_tokens,
-            most=summarize.usual(items[zones.head : zones.tail], most=asked.counted(asked.limits.summary)),
-        )
-        if offer is not None:
-            offers.append(offer)
-    return offers
-
-
-def _tails(items: Sequence[Item], zones: Zones) -> list[int]:
-    """Return the legal cuts nearest to each share of the middle, without repetition."""
-    whole = sum(items[at].tokens for at in zones.middle)
-    cuts = [cut for cut in zones.cuts if zones.head < cut <= zones.tail]
-    reached: dict[int, int] = {}
-    spent = 0
-    for at in zones.middle:
-        spent += items[at].tokens
-        reached[at + 1] = spent
-    nearest = [min(cuts, key=lambda cut: abs(reached[cut] - share * whole)) for share in _SHARES if cuts]
-    return list(dict.fromkeys(nearest))

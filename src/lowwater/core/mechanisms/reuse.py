@@ -1,4 +1,4 @@
-"""How likely content is to be used again, and which tool output a prune therefore leaves alone."""
+"""How likely content is to be used again, and which tool results pruning leaves alone for that reason."""
 
 from collections.abc import Iterable, Sequence
 from math import exp, sqrt
@@ -19,31 +19,30 @@ _USES: dict[ToolClass, float] = {
     "read": 0.09,
     "agent": 0.16,
 }
-"""Uses to expect of the first 1,000 characters once a result is five calls old."""
-_OTHER = 0.06
-_LENGTH = 0.75
-"""The power of the length that uses grow with."""
+"""Expected uses of the first 1,000 characters of a result that is five calls old, by the class of its tool."""
+_OTHER_USES = 0.06
+_LENGTH_POWER = 0.75
+"""Expected uses grow with this power of the length."""
 _YOUNG = 5
+"""Calls after which a result's chance of use begins to fade."""
 _RECALL = 10_000
-"""What one recall costs beside the content, in tokens: a call more over a warm prefix of some 100,000."""
-
-
-def chance_of_use(tool: ToolClass, chars: int, calls_ago: int) -> float:
-    """Return the chance that a result is used again, given its tool, its length, and how many calls came after it."""
-    fade = sqrt(_YOUNG / max(_YOUNG, calls_ago))
-    return 1 - exp(-_USES.get(tool, _OTHER) * (chars / 1_000) ** _LENGTH * fade)
-
-
-def worth_per_token(tool: ToolClass, chars: int, tokens: int, calls_ago: int) -> float:
-    """Return the tokens of rework that each token of a kept result can be expected to spare."""
-    return chance_of_use(tool, chars, calls_ago) * (_RECALL + tokens) / max(tokens, 1)
-
-
+"""The cost of one recall beside the content, in tokens: one more call over a warm prefix of some 100,000."""
 _CHARS_PER_TOKEN = 4
 
 
+def chance_of_use(tool: ToolClass, chars: int, calls_ago: int) -> float:
+    """Return the chance that a result is used again, given its tool, its length, and the number of calls since."""
+    fade = sqrt(_YOUNG / max(_YOUNG, calls_ago))
+    return 1 - exp(-_USES.get(tool, _OTHER_USES) * (chars / 1_000) ** _LENGTH_POWER * fade)
+
+
+def worth_per_token(tool: ToolClass, chars: int, tokens: int, calls_ago: int) -> float:
+    """Return the expected tokens of rework that are saved by each token of a result that is kept."""
+    return chance_of_use(tool, chars, calls_ago) * (_RECALL + tokens) / max(tokens, 1)
+
+
 def chances_of_use(items: Sequence[Item]) -> list[float]:
-    """Return for each item the chance that something in it is named again, by its kind, size and age."""
+    """Return for each item the chance that something in it is used again, by its tool, size and age."""
     calls = calls_in(items)
     chances = [0.0] * len(items)
     after = 0
@@ -62,10 +61,10 @@ def chances_of_use(items: Sequence[Item]) -> list[float]:
 def protected(
     items: Sequence[Item], results: Sequence[Result], preset: Preset, *, tokens: int
 ) -> frozenset[Place]:
-    """Return the places of the results to leave alone, up to `tokens`; the one that crosses the limit is left whole.
+    """Return the places of the results that pruning leaves alone, up to `tokens`; the one that crosses the limit stays too.
 
-    `results` are those of the middle that a prune could touch, oldest first; the newest are protected, or by value
-    those that spare most rework for their tokens.
+    `results` are those of the middle that could be pruned, oldest first. Protected are the newest or, if the preset says
+    `by_value`, those that save most rework per token.
     """
     order: Iterable[Result] = reversed(results)
     if preset.by_value:
@@ -85,7 +84,7 @@ def _can_shrink(result: Result, preset: Preset) -> bool:
 
 
 def _by_worth(items: Sequence[Item], results: Sequence[Result]) -> list[Result]:
-    """Return the results, those first that are worth most for their tokens; among equals the newest."""
+    """Return the results, those worth most per token first; among equals the newest."""
     calls_after = _calls_after(items)
 
     def worth(result: Result) -> tuple[float, int]:
@@ -96,7 +95,7 @@ def _by_worth(items: Sequence[Item], results: Sequence[Result]) -> list[Result]:
 
 
 def _calls_after(items: Sequence[Item]) -> list[int]:
-    """Return for each item how many calls of the model came after it."""
+    """Return for each item how many answers of the model came after it."""
     after = [0] * len(items)
     calls = 0
     for index in range(len(items) - 1, -1, -1):

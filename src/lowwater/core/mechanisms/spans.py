@@ -1,4 +1,4 @@
-"""Replacing a span of items by one summary: what to ask for, and what stands there afterwards."""
+"""Replacing a span of items by one summary: the request for it, and the view that results."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -18,16 +18,33 @@ from lowwater.core.summary.safety import with_known_handles
 from lowwater.core.view import Edited, Item, Original, Summary
 
 _AT_ONCE = 64
-"""Messages that are looked at together: they may have to be fetched."""
+"""How many messages are looked at together, because they may have to be fetched from the store."""
 _INDEX_SHARE = 0.5
-"""Of what a summary may take, at most so much is kept from its words for the index."""
+"""The share of a summary's tokens that may be reserved for its index of tool results."""
+
+
+class Around(Struct, frozen=True, kw_only=True):
+    """What surrounds the replacement of a span."""
+
+    behind: tuple[Item, ...]
+    sources: tuple[Numbers, ...]
+    """The messages of the span that are shown nowhere else in the view: what the replacement stands for."""
+    repeats: bool
+    """Whether the newest user message is repeated first behind it, because no user message would follow otherwise."""
+
+
+class Repeated(Struct, frozen=True, kw_only=True):
+    """Items in which the message with this number is repeated behind the summary that stood for it."""
+
+    items: tuple[Item, ...]
+    number: int
 
 
 def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
-    """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that is no gain."""
-    gone = sum([item.tokens for item in items[span.start : span.stop]])
+    """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that gains nothing."""
+    replaced = sum([item.tokens for item in items[span.start : span.stop]])
     repeated = _repeated(items, span)
-    removes = gone - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
+    removes = replaced - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
     if removes <= 0:
         return None
     behind = sum([item.tokens for item in items[span.stop :]])
@@ -35,7 +52,7 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
         mechanism=mechanism,
         removes=removes,
         first_changed=span.start,
-        survives=behind + gone - removes,
+        survives=behind + replaced - removes,
         span=span,
         calls=1,
     )
@@ -44,9 +61,9 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 def request_for(
     items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
 ) -> SummaryRequest:
-    """Return what to ask a summarizer: the originals of the span, and the summaries among them, which it updates.
+    """Return the request for a summary: the original messages of the span, and earlier summaries among them to update.
 
-    With recall, what their indexes take of `max_tokens` is not for its words: the summary gets such an index again.
+    With recall, part of `max_tokens` is reserved for an index of tool results, if the earlier summaries have one.
     """
     messages: list[Message] = []
     numbers: list[int] = []
@@ -66,51 +83,126 @@ def request_for(
     return SummaryRequest(
         messages=tuple(messages),
         numbers=tuple(numbers),
-        max_tokens=max_tokens - (min(_indexed(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
+        max_tokens=max_tokens
+        - (min(_index_tokens(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
         previous="\n\n".join(previous),
         focus=focus,
-        newest_user=None if newest is None else _unframed(_original(_in_person(items[newest]))),
+        newest_user=None if newest is None else _unframed(_original(_not_summary(items[newest]))),
         recall=recall,
         redact=redact,
     )
 
 
-class Around(Struct, frozen=True, kw_only=True):
-    """What stands around a span once something else stands in its place."""
-
-    behind: tuple[Item, ...]
-    sources: tuple[Numbers, ...]
-    """The messages of the span that stand nowhere else in the view."""
-    repeats: bool
-    """Whether the newest user message is the first behind it because no other would follow."""
+def _index_tokens(replaced: Iterable[Item]) -> int:
+    """Return about how many tokens the indexes of summaries have."""
+    texts = [(item.tokens, item.message.text) for item in replaced if isinstance(item, Summary)]
+    return sum(int(tokens * len(index_in(text)) / max(1, len(text))) for tokens, text in texts)
 
 
-def around(items: Sequence[Item], span: Span, making: EditContext) -> Around:
-    """Return what follows a span that is replaced, and what its replacement stands for."""
+def replace_span(
+    items: Sequence[Item], span: Span, text: str, context: EditContext, *, depth: int = 1
+) -> list[Item]:
+    """Return the items with one summary in place of the span.
+
+    If no user message would follow it, the newest one is repeated right behind it, word for word. The summary's sources are
+    the messages of the span that are shown nowhere else. Handles of other messages in its text are invented or quoted, and
+    are removed. For a model that can recall, an index of the tool results follows the summary.
+    """
+    beside = around(items, span, context)
+    ahead, replaced = items[: span.start], items[span.start : span.stop]
+    behind, sources = beside.behind, beside.sources
+    role = _role(ahead, behind)
+    text = with_known_handles(text, set(numbers_in(replaced)))
+
+    def with_index(index: str) -> Summary:
+        framed = frame(
+            text,
+            user_follows=not beside.repeats,
+            recall=context.offers_recall,
+            sources=sources,
+            redact=context.redact,
+            index=index,
+        )
+        message = Message(role=role, parts=(Text(text=framed),))
+        return Summary(message=message, tokens=context.size(message), sources=sources, depth=depth)
+
+    summary = with_index("")
+    if context.offers_recall:
+        before = sum([item.tokens for item in replaced])
+        indexed = with_index(_index(replaced, before - summary.tokens, context))
+        summary = indexed if indexed.tokens < before else summary
+    return [*ahead, summary, *behind]
+
+
+def _index(replaced: Sequence[Item], saved: int, context: EditContext) -> str:
+    """Return the index of the tool results among the replaced items, limited to a share of the tokens `saved`.
+
+    The tokens of earlier indexes among them do not count as saved, and may be used again.
+    """
+    count = context.tokenizer.count
+    carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
+    carried = min(carried, max(saved, 0))
+    room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
+    return index_of_results(replaced, tokens=room, tokenizer=context.tokenizer, redact=context.redact)
+
+
+def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
+    """Return the summary's role: the one in which users and assistants keep alternating, if there is one.
+
+    Behind tool results in a user's message the role is the user's, so that the provider joins the summary to them: Anthropic
+    requires a turn to begin with thinking, and this way the beginning of the turn stays where it was.
+    """
+    before = ahead[-1].message if ahead else None
+    user_ahead = before is not None and (
+        before.role == "tool" or (before.role == "user" and not before.results)
+    )
+    user_behind = bool(behind) and behind[0].message.role == "user"
+    return "assistant" if user_ahead and user_behind else "user"
+
+
+def around(items: Sequence[Item], span: Span, context: EditContext) -> Around:
+    """Return what follows a span once it is replaced, and what its replacement stands for."""
     repeated = _repeated(items, span)
     behind = list(items[span.stop :])
     if repeated is not None:
-        behind.insert(0, _alone(repeated, making))
-    beside = numbers_in([*items[: span.start], *behind])
-    sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(beside))
+        behind.insert(0, _user_part(repeated, context))
+    shown = numbers_in([*items[: span.start], *behind])
+    sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(shown))
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
 
 
-class Repeated(Struct, frozen=True, kw_only=True):
-    """Items with the message of this number right behind the summary that stands for it."""
+def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
+    """Return the newest message of the user if it is not behind the span."""
+    newest = newest_user(items)
+    return None if newest is None or newest >= span.stop else _not_summary(items[newest])
 
-    items: tuple[Item, ...]
-    number: int
+
+def _user_part(item: Original | Edited, context: EditContext) -> Original | Edited:
+    """Return a user's message as it came, without tool results, which stay with their calls in the summary.
+
+    Earlier summaries that a client sent back as parts of it are left out too: the new summary covers them.
+    """
+    original = _original(item)
+    results = [at for at, part in enumerate(original.parts) if isinstance(part, ToolResult)]
+    left_out = [*results, *framed_parts(original)]
+    if not left_out and isinstance(item, Original):
+        return item
+    whole = Original(number=item.number, message=original, tokens=context.size(original))
+    return edit(whole, [Edit(path=(at,), by=None) for at in left_out], context.size) if left_out else whole
+
+
+def _own_tokens(item: Original | Edited) -> int:
+    parts = item.message.parts
+    return share_of_tokens(item.tokens, parts, [part for part in parts if not isinstance(part, ToolResult)])
 
 
 def repeat_newest_user(
-    items: Sequence[Item], originals: Sequence[Numbered], making: EditContext
+    items: Sequence[Item], originals: Sequence[Numbered], context: EditContext
 ) -> Repeated | None:
-    """Return the items with the newest user message right behind the summary that stands for it; None if it is there.
+    """Return the items with the newest user message behind the summary that stands for it; None if it is shown already.
 
-    What followed it may have gone since: a client that takes back its last words has an older message as its newest.
-    The user's own words count, and a harness's only where there are no others. `originals` are all messages of the session,
-    in order.
+    That happens when messages behind it were retracted, so that an older message is the newest. The user's own words count;
+    a harness's only if there are no others. `originals` are all messages of the session, in order.
     """
     number = _only_summarized(items, originals)
     if number is None:
@@ -132,13 +224,15 @@ def repeat_newest_user(
         )
     original = originals[number - 1]
     whole = Original(number=number, message=original.message, tokens=original.tokens)
-    return Repeated(items=(*kept[: behind + 1], _alone(whole, making), *kept[behind + 1 :]), number=number)
+    return Repeated(
+        items=(*kept[: behind + 1], _user_part(whole, context), *kept[behind + 1 :]), number=number
+    )
 
 
 def _only_summarized(items: Sequence[Item], originals: Sequence[Numbered]) -> int | None:
-    """Return the number of the newest user message if only a summary stands for it."""
+    """Return the number of the newest user message if it is only in a summary."""
     at = newest_user(items)
-    shown = 0 if at is None else _in_person(items[at]).number
+    shown = 0 if at is None else _not_summary(items[at]).number
     is_own = at is not None and says_own(items[at].message)
     number = _newest(items, originals, above=shown if is_own else 0, says=says_own)
     if number is None and not is_own:
@@ -149,7 +243,7 @@ def _only_summarized(items: Sequence[Item], originals: Sequence[Numbered]) -> in
 def _newest(
     items: Sequence[Item], originals: Sequence[Numbered], *, above: int, says: Callable[[Message], bool]
 ) -> int | None:
-    """Return the newest message above a number of which `says` is true and that only a summary stands for."""
+    """Return the number of the newest message above a number for which `says` is true and that is only in a summary."""
     spans = [
         span for item in items if isinstance(item, Summary) for span in item.sources if span.last > above
     ]
@@ -165,117 +259,25 @@ def _newest(
     return None
 
 
-def replace_span(
-    items: Sequence[Item], span: Span, text: str, making: EditContext, *, depth: int = 1
-) -> list[Item]:
-    """Return the items with one summary in place of the span.
-
-    If no user message would follow it, the newest one stands right behind it, word for word. Of the messages in the
-    span, the summary's sources are those that stand nowhere else in the view. Handles of other messages in its text are
-    invented or quoted and do not go out. A model that can recall finds an index of their tool results behind the summary.
-    """
-    beside = around(items, span, making)
-    ahead, replaced = items[: span.start], items[span.start : span.stop]
-    behind, sources = beside.behind, beside.sources
-    role = _role(ahead, behind)
-    text = with_known_handles(text, set(numbers_in(replaced)))
-
-    def with_index(index: str) -> Summary:
-        framed = frame(
-            text,
-            user_follows=not beside.repeats,
-            recall=making.offers_recall,
-            sources=sources,
-            redact=making.redact,
-            index=index,
-        )
-        message = Message(role=role, parts=(Text(text=framed),))
-        return Summary(message=message, tokens=making.size(message), sources=sources, depth=depth)
-
-    summary = with_index("")
-    if making.offers_recall:
-        gone = sum([item.tokens for item in replaced])
-        indexed = with_index(_index(replaced, gone - summary.tokens, making))
-        summary = indexed if indexed.tokens < gone else summary
-    return [*ahead, summary, *behind]
-
-
-def _index(replaced: Sequence[Item], saved: int, making: EditContext) -> str:
-    """Return the index of the results among what is replaced, no longer than a share of the tokens that this saves.
-
-    What earlier indexes among it took is no saving, and may be taken again.
-    """
-    count = making.tokenizer.count
-    carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
-    carried = min(carried, max(saved, 0))
-    room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
-    return index_of_results(replaced, tokens=room, tokenizer=making.tokenizer, redact=making.redact)
-
-
-def _indexed(replaced: Iterable[Item]) -> int:
-    """Return about how many tokens the indexes of summaries take."""
-    texts = [(item.tokens, item.message.text) for item in replaced if isinstance(item, Summary)]
-    return sum(int(tokens * len(index_in(text)) / max(1, len(text))) for tokens, text in texts)
-
-
-def _repeated(items: Sequence[Item], span: Span) -> Original | Edited | None:
-    """Return the newest message of the user if it does not stand behind the span."""
-    newest = newest_user(items)
-    return None if newest is None or newest >= span.stop else _in_person(items[newest])
-
-
-def _alone(item: Original | Edited, making: EditContext) -> Original | Edited:
-    """Return a user's message as it came, without the tool results that stay with their calls in the summary.
-
-    Nor with an earlier summary that a client handed back as a part of it: the new one has it in its place.
-    """
-    original = _original(item)
-    results = [at for at, part in enumerate(original.parts) if isinstance(part, ToolResult)]
-    left_out = [*results, *framed_parts(original)]
-    if not left_out and isinstance(item, Original):
-        return item
-    whole = Original(number=item.number, message=original, tokens=making.size(original))
-    return edit(whole, [Edit(path=(at,), by=None) for at in left_out], making.size) if left_out else whole
-
-
-def _own_tokens(item: Original | Edited) -> int:
-    parts = item.message.parts
-    return share_of_tokens(item.tokens, parts, [part for part in parts if not isinstance(part, ToolResult)])
-
-
 def _original(item: Original | Edited) -> Message:
     return item.original if isinstance(item, Edited) else item.message
 
 
 def _unframed(message: Message) -> Message:
-    """Return a message without the summaries that a client handed back as parts of it."""
+    """Return a message without the summaries that a client sent back as parts of it."""
     framed = framed_parts(message)
     if not framed:
         return message
     return message.with_parts([part for at, part in enumerate(message.parts) if at not in framed])
 
 
-def _in_person(item: Item) -> Original | Edited:
+def _not_summary(item: Item) -> Original | Edited:
     assert not isinstance(item, Summary)
     return item
 
 
-def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
-    """Return the role in which users and assistants keep alternating, where there is one.
-
-    Behind tool results that stand in a user's message, the user's role joins the summary to them: a provider that wants
-    the turn to begin with thinking still finds its beginning.
-    """
-    before = ahead[-1].message if ahead else None
-    user_ahead = before is not None and (
-        before.role == "tool" or (before.role == "user" and not before.results)
-    )
-    user_behind = bool(behind) and behind[0].message.role == "user"
-    return "assistant" if user_ahead and user_behind else "user"
-
-
 def numbers_in(items: Iterable[Item]) -> Iterator[int]:
-    """Yield the numbers of all messages that items show or stand for."""
+    """Yield the numbers of all messages that the items show or summarise."""
     for item in items:
         if isinstance(item, Summary):
             for span in item.sources:
@@ -285,6 +287,7 @@ def numbers_in(items: Iterable[Item]) -> Iterator[int]:
 
 
 def _ranges(numbers: Iterable[int]) -> tuple[Numbers, ...]:
+    """Return numbers as ranges without gaps."""
     ranges: list[Numbers] = []
     for number in sorted(numbers):
         if ranges and ranges[-1].last + 1 == number:

@@ -1,4 +1,4 @@
-"""`summarize`: the whole middle becomes one structured summary, updated from the one before."""
+"""`summarize`: the whole middle is replaced by one structured summary, which updates earlier ones."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,18 @@ from lowwater.core.view import Item, Summary
 NAME = "summarize"
 
 _USUAL = 3_000
-"""Tokens that a model writes, however many it may: of 72 summaries in recorded sessions half have 2,709 at most, nine in ten 4,142."""
+"""Tokens that a model usually writes, whatever its limit: of 72 summaries in recorded sessions, the median is 2,709 and the 90th percentile 4,142."""
 
 
 def propose(
     items: Sequence[Item], zones: Zones, *, ratio: float, least: int, most: int, name: str = NAME
 ) -> Proposal | None:
-    """Offer to summarise the middle, earlier summaries included.
+    """Propose to summarise the middle, earlier summaries included.
 
-    Nothing if all that is there is summarised already, or is the user's newest message, which would be repeated.
+    None if everything in it is a summary already, or the user's newest message, which would be repeated behind the summary.
     """
-    asked = newest_user(items)
-    if all(isinstance(items[at], Summary) or at == asked for at in zones.middle):
+    newest = newest_user(items)
+    if all(isinstance(items[at], Summary) or at == newest for at in zones.middle):
         return None
     middle = items[zones.head : zones.tail]
     span = Span(start=zones.head, stop=zones.tail)
@@ -33,7 +33,7 @@ def propose(
 def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> int:
     """Return how long the summary of these items may be: a share of them, within bounds.
 
-    A summary among them is such a share already and counts in full, so that updating it does not squeeze it each time.
+    An earlier summary among them counts in full, so that it does not shrink with every update.
     """
     known = sum(item.tokens for item in middle if isinstance(item, Summary))
     raw = sum([item.tokens for item in middle]) - known
@@ -41,6 +41,6 @@ def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> in
 
 
 def usual(middle: Sequence[Item], *, most: int) -> int:
-    """Return how long a model's summary of these items is to be expected: no shorter than what it updates, and within `most`."""
+    """Return the expected length of a model's summary of these items: at least that of what it updates, at most `most`."""
     known = sum(item.tokens for item in middle if isinstance(item, Summary))
     return min(most, max(_USUAL, known))

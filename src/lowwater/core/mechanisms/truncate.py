@@ -1,6 +1,6 @@
-"""`shorten`: a very large tool result keeps its head, tail and error lines, and says what was cut.
+"""`shorten`: a very large tool result is truncated to its beginning, its end and its error lines, and says what was cut.
 
-`squeeze` is the last step where a prompt has to fit: it shortens whatever is left, in head and tail too, but for the users' words.
+`squeeze` is the last step if a prompt has to fit: it shortens whatever is left, in head and tail too, except the users' words.
 """
 
 import re
@@ -31,71 +31,73 @@ from lowwater.protocols import Tokenizer
 NAME = "shorten"
 SQUEEZE = "squeeze"
 LEAST = 200
-"""The smallest limit in tokens: below it there is no room for what must be said."""
+"""The smallest limit in tokens: below it there is no room for the lines that say what was cut."""
 _ONE_LINE = 45
-"""Tokens of a line that only says what was there and how to get it back."""
+"""Tokens of a placeholder of one line."""
 _SHORTEST_TALK = 60
+"""The smallest limit in tokens for what the assistant said."""
 _SHORT_VALUE = 120
-"""Characters of an argument that is never cut."""
+"""Arguments of a call up to this many characters are never cut."""
 _CUT_LINE = 16
 _SUMMARY_FRAME = 80
 _ROUNDS = 3
-"""How often a step of a squeeze is repeated: sizes are estimates, so that the first round may fall short."""
+"""How often a step of a squeeze is repeated: sizes are estimates, so the first round may fall short."""
 
 _HEAD, _TAIL, _ERRORS, _DIGEST = 0.45, 0.25, 0.10, 0.15
+"""The shares of a truncated result's tokens that go to its parts."""
 _FRAME = 60
-"""Tokens of the lines between the pieces, and what joining them may add."""
+"""Tokens of the lines between the pieces, and of what joining them may add."""
 _LONGEST_ERROR = 300
 
 
 def propose(
-    items: Sequence[Item], indexes: Iterable[int], making: EditContext, *, limit: int
+    items: Sequence[Item], indexes: Iterable[int], context: EditContext, *, limit: int
 ) -> Proposal | None:
-    """Offer the results in these items that are larger than `limit` tokens; those of never-prune tools are spared."""
+    """Propose to truncate results in these items that are larger than `limit` tokens, except those of never-prune tools."""
     results = results_in(items, indexes, calls_in(items))
-    usual = [result for result in results if not making.preset.protects(result.tool)]
-    return propose_for(items, usual, making, limit=limit)
+    prunable = [result for result in results if not context.preset.protects(result.tool)]
+    return propose_for(items, prunable, context, limit=limit)
 
 
 def propose_for(
-    items: Sequence[Item], results: Iterable[Result], making: EditContext, *, limit: int
+    items: Sequence[Item], results: Iterable[Result], context: EditContext, *, limit: int
 ) -> Proposal | None:
-    """Offer those of `results` that are larger than `limit` tokens."""
+    """Propose to truncate those of `results` that are larger than `limit` tokens."""
     limit = max(limit, LEAST)
     targets: list[Target] = []
     for result in results:
-        tokens = making.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
+        tokens = context.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
         if tokens > limit:
             targets.append(Target(item=result.item, path=result.path, tokens=tokens))
     return offer(NAME, items, targets, left=limit * len(targets))
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext, *, limit: int) -> list[Item]:
-    """Return the items with the proposal's results cut to at most `limit` tokens each."""
-    return replace_results(items, proposal, making, lambda result: shortened(result, making, limit))
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, limit: int) -> list[Item]:
+    """Return the items with the proposal's results truncated to at most `limit` tokens each."""
+    return replace_results(items, proposal, context, lambda result: shortened(result, context, limit))
 
 
-def shortened(result: Result, making: EditContext, limit: int) -> str:
-    """Return what to show of a result in at most `limit` tokens (or `LEAST`): head, what was cut, errors, digest, tail.
+def shortened(result: Result, context: EditContext, limit: int) -> str:
+    """Return a result in at most `limit` tokens (at least `LEAST`): beginning, what was cut, errors, digest, end.
 
-    Errors and digest are those of the part that was cut, and the handle leads to all of it.
+    Errors and digest are of the part that was cut. The handle leads to the whole result.
     """
     text = text_of(result.original)
     room = max(limit, LEAST) - _FRAME
-    head = _fitting(text, int(room * _HEAD), making.tokenizer, from_end=False)
-    tail = _fitting(text[len(head) :], int(room * _TAIL), making.tokenizer, from_end=True)
+    head = _fitting(text, int(room * _HEAD), context.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * _TAIL), context.tokenizer, from_end=True)
     between = text[len(head) : len(text) - len(tail)]
-    errors = _errors(between, int(room * _ERRORS), making.tokenizer)
+    errors = _errors(between, int(room * _ERRORS), context.tokenizer)
     outline = digest(
         between,
         tool=result.kind,
         subject=subject_of(result.call) if result.call else "",
         tokens=int(room * _DIGEST),
-        tokenizer=making.tokenizer,
+        tokenizer=context.tokenizer,
     )
     lines = [
         head.rstrip("\n"),
-        _cut(result, between, text, making),
+        _cut(result, between, text, context),
         *(["errors in what was cut:", *errors] if errors else []),
         *([outline] if outline else []),
         "[… the end of it:]",
@@ -104,14 +106,14 @@ def shortened(result: Result, making: EditContext, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _cut(result: Result, between: str, text: str, making: EditContext) -> str:
-    back = way_back(result.number, result.call, offers_recall=making.offers_recall)
+def _cut(result: Result, between: str, text: str, context: EditContext) -> str:
+    back = way_back(result.number, result.call, offers_recall=context.offers_recall)
     lines = between.count("\n")
     return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
 
 
 def _fitting(text: str, tokens: int, tokenizer: Tokenizer, *, from_end: bool) -> str:
-    """Return as much of the start or end of `text` as fits, in whole lines if that does not lose much of it."""
+    """Return as much of the start or end of `text` as fits into `tokens`, in whole lines unless that loses half of it."""
     length = min(len(text), tokens * 4)
     while length > 0:
         piece = text[-length:] if from_end else text[:length]
@@ -131,27 +133,27 @@ def _whole_lines(text: str, *, from_end: bool) -> str:
 def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
     found: dict[str, None] = {}
     for line in error_lines(text):
-        said = line.text[:_LONGEST_ERROR]
-        if said not in found:
-            tokens -= tokenizer.count(said) + 1
+        shown = line.text[:_LONGEST_ERROR]
+        if shown not in found:
+            tokens -= tokenizer.count(shown) + 1
             if tokens < 0:
                 break
-            found[said] = None
+            found[shown] = None
     return list(found)
 
 
 # The squeeze: at the wall and at a ceiling, whatever is left is shortened until it fits.
 
 
-def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | None:
-    """Offer everything that a squeeze may shorten: all that is not a system prompt or the users' words."""
+def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | None:
+    """Propose everything that a squeeze may shorten: all but system prompts and the users' words."""
     targets: list[Target] = []
     left = 0
     for result in results_in(items, range(len(items)), calls_in(items), placeholders=True):
         if result.text and result.tokens > _ONE_LINE:
             targets.append(Target(item=result.item, path=result.path, tokens=result.tokens))
             left += _ONE_LINE
-    for piece in _talk(items, range(len(items)), making):
+    for piece in _talk(items, range(len(items)), context):
         if piece.tokens > LEAST:
             targets.append(Target(item=piece.item, path=piece.path, tokens=piece.tokens))
             left += LEAST
@@ -160,13 +162,14 @@ def propose_squeeze(items: Sequence[Item], making: EditContext) -> Proposal | No
 
 
 def squeeze(
-    items: Sequence[Item], making: EditContext, *, tokens: int, among: Iterable[int] | None = None
+    items: Sequence[Item], context: EditContext, *, tokens: int, among: Iterable[int] | None = None
 ) -> list[Item]:
-    """Return the items shortened until they take at most `tokens`, or as little as they can.
+    """Return the items shortened until they have at most `tokens`, or as few as possible.
 
-    What is older than the newest exchange goes first, results before answers, those of never-prune tools last; then results of the
-    newest exchange, then summaries. Of a kind, the largest are shortened first, all to the same length. What the users said, and
-    whatever calls and results need to stay a pair, is left as it is. `among` are the indexes that may be touched, if not all.
+    What is older than the newest exchange is shortened first, results before answers, those of never-prune tools last; then
+    results of the newest exchange, then summaries. Within a step the largest are shortened first, all to the same length.
+    Users' words, and what keeps calls and results paired, stay as they are. `among` are the indexes that may be changed, if
+    not all.
     """
     squeezed = list(items)
     cuts = tuple(legal_cuts([item.message for item in items]))
@@ -191,7 +194,7 @@ def squeeze(
             over = sum([item.tokens for item in squeezed]) - tokens
             if over <= 0:
                 return squeezed
-            shorter = step(squeezed, indexes, making, over=over, least=least)
+            shorter = step(squeezed, indexes, context, over=over, least=least)
             gained = any(old is not new for old, new in zip(squeezed, shorter, strict=True))
             squeezed = shorter
             if not gained:
@@ -199,17 +202,17 @@ def squeeze(
     return squeezed
 
 
-def without_pictures(items: Sequence[Item], making: EditContext) -> list[Item]:
-    """Return the items with lines in place of older pictures; those of the newest exchange only if there are no others."""
+def without_pictures(items: Sequence[Item], context: EditContext) -> list[Item]:
+    """Return the items with older images replaced by lines; those of the newest exchange only if there are no others."""
     cuts = tuple(legal_cuts([item.message for item in items]))
     newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
     found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
     proposal = offer(images.NAME, items, found)
-    return list(items) if proposal is None else images.apply(items, proposal, making)
+    return list(items) if proposal is None else images.apply(items, proposal, context)
 
 
 class _Piece(Struct, frozen=True, kw_only=True, gc=False):
-    """A text or a call in what the assistant said."""
+    """A text or a call in a message of the assistant."""
 
     item: int
     path: tuple[int, ...]
@@ -218,7 +221,7 @@ class _Piece(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def _level(sizes: Sequence[int], over: int, least: int) -> int:
-    """Return the length to which all that is longer has to be cut so that `over` tokens are gone; never below `least`."""
+    """Return the length to which everything longer must be cut for `over` tokens to be removed; never below `least`."""
     low, high = least, max([least, *sizes])
     while low < high:
         middle = (low + high + 1) // 2
@@ -230,22 +233,22 @@ def _level(sizes: Sequence[int], over: int, least: int) -> int:
 
 
 def _squeeze_results(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    """Shorten results, and those of never-prune tools only as far as the others do not suffice."""
+    """Shorten results; those of never-prune tools only if the others do not suffice."""
     found = results_in(items, indexes, calls_in(items), placeholders=least < LEAST)
     squeezed = list(items)
     for protects in (False, True):
         results = [
-            result for result in found if result.text and making.preset.protects(result.tool) is protects
+            result for result in found if result.text and context.preset.protects(result.tool) is protects
         ]
         level = _level([result.tokens for result in results], over, least)
         for result in results:
             if result.tokens <= level:
                 continue
             item = squeezed[result.item]
-            text = shortened(result, making, level) if level >= LEAST else _one_line(result, making)
-            shorter = edit_if_smaller(item, result.shown_as(text), making.size) if text else item
+            text = shortened(result, context, level) if level >= LEAST else _one_line(result, context)
+            shorter = edit_if_smaller(item, result.shown_as(text), context.size) if text else item
             over -= item.tokens - shorter.tokens
             squeezed[result.item] = shorter
         if over <= 0:
@@ -253,20 +256,20 @@ def _squeeze_results(
     return squeezed
 
 
-def _one_line(result: Result, making: EditContext) -> str:
+def _one_line(result: Result, context: EditContext) -> str:
     return placeholder(
         text_of(result.original),
         number=result.number,
         call=result.call,
-        offers_recall=making.offers_recall,
-        tokenizer=making.tokenizer,
+        offers_recall=context.offers_recall,
+        tokenizer=context.tokenizer,
         plain=True,
         tokens=result.tokens,
     )
 
 
-def _talk(items: Sequence[Item], indexes: Iterable[int], making: EditContext) -> list[_Piece]:
-    """Return the texts and calls of what the assistant said, but for summaries."""
+def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -> list[_Piece]:
+    """Return the texts and calls in the assistant's messages, without summaries."""
     found: list[_Piece] = []
     for at in indexes:
         item = items[at]
@@ -274,28 +277,28 @@ def _talk(items: Sequence[Item], indexes: Iterable[int], making: EditContext) ->
             continue
         for path, part in parts_of(item):
             if isinstance(part, Text | ToolCall):
-                said = part.text if isinstance(part, Text) else part.arguments
-                found.append(_Piece(item=at, path=path, part=part, tokens=making.tokenizer.count(said)))
+                text = part.text if isinstance(part, Text) else part.arguments
+                found.append(_Piece(item=at, path=path, part=part, tokens=context.tokenizer.count(text)))
     return found
 
 
 def _squeeze_talk(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     """Cut the middle out of long answers, and out of long texts among the arguments of calls."""
-    pieces, squeezed = _talk(items, indexes, making), list(items)
+    pieces, squeezed = _talk(items, indexes, context), list(items)
     level = _level([piece.tokens for piece in pieces], over, least)
     for piece in pieces:
         item = squeezed[piece.item]
         if piece.tokens > level and not isinstance(item, Summary):
-            part = _cut_piece(piece.part, level, item.number, making)
-            squeezed[piece.item] = edit_if_smaller(item, [Edit(path=piece.path, by=part)], making.size)
+            part = _cut_piece(piece.part, level, item.number, context)
+            squeezed[piece.item] = edit_if_smaller(item, [Edit(path=piece.path, by=part)], context.size)
     return squeezed
 
 
-def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditContext) -> Text | ToolCall:
+def _cut_piece(part: Text | ToolCall, limit: int, number: int, context: EditContext) -> Text | ToolCall:
     if isinstance(part, Text):
-        return replace(part, text=_without_middle(part.text, limit, number, making))
+        return replace(part, text=_without_middle(part.text, limit, number, context))
     try:
         arguments = msgspec.json.decode(part.arguments)
     except msgspec.DecodeError:
@@ -305,7 +308,7 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditConte
     long = sum(1 for value in arguments.values() if isinstance(value, str) and len(value) > _SHORT_VALUE)
     room = max(1, limit // max(1, long))
     cut = {
-        name: _without_middle(value, room, number, making)
+        name: _without_middle(value, room, number, context)
         if isinstance(value, str) and len(value) > _SHORT_VALUE
         else value
         for name, value in arguments.items()
@@ -313,18 +316,18 @@ def _cut_piece(part: Text | ToolCall, limit: int, number: int, making: EditConte
     return replace(part, arguments=msgspec.json.encode(cut).decode())
 
 
-def _without_middle(text: str, limit: int, number: int, making: EditContext) -> str:
-    """Return the start and the end of a text in about `limit` tokens, or the text where that is no gain."""
+def _without_middle(text: str, limit: int, number: int, context: EditContext) -> str:
+    """Return the start and the end of a text in about `limit` tokens, or the text itself if that is not shorter."""
     room = max(0, limit - _CUT_LINE)
-    head = _fitting(text, int(room * 0.6), making.tokenizer, from_end=False)
-    tail = _fitting(text[len(head) :], int(room * 0.4), making.tokenizer, from_end=True)
+    head = _fitting(text, int(room * 0.6), context.tokenizer, from_end=False)
+    tail = _fitting(text[len(head) :], int(room * 0.4), context.tokenizer, from_end=True)
     cut = len(text) - len(head) - len(tail)
     shorter = f"{head}[… {cut:,} characters cut · lw:{number} …]{tail}"
     return shorter if len(shorter) < len(text) else text
 
 
 def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
-    """Return the pictures in results, and those of users but in their newest message."""
+    """Return the images in results and in users' messages, except the newest user message."""
     newest = newest_user(items)
     return [
         target for target in images.targets(items, indexes) if len(target.path) > 1 or target.item != newest
@@ -332,17 +335,17 @@ def _pictures(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
 
 
 def _squeeze_pictures(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    del over, least  # A picture goes whole.
+    del over, least  # An image is replaced as a whole.
     found = offer(images.NAME, items, _pictures(items, indexes))
-    return list(items) if found is None else images.apply(items, found, making)
+    return list(items) if found is None else images.apply(items, found, context)
 
 
 def _squeeze_summaries(
-    items: Sequence[Item], indexes: Sequence[int], making: EditContext, *, over: int, least: int
+    items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    """Cut the end off long summaries; a block of the provider's own is no text that could be cut."""
+    """Cut the end off long summaries; a provider's block is signed and cannot be cut."""
     squeezed = list(items)
     summaries = [at for at in indexes if isinstance(items[at], Summary) and not block_in(items[at].message)]
     level = _level([items[at].tokens for at in summaries], over, least)
@@ -350,27 +353,27 @@ def _squeeze_summaries(
         item = squeezed[at]
         assert isinstance(item, Summary)
         if item.tokens > level:
-            shorter = _shorter_summary(item, level, making)
+            shorter = _shorter_summary(item, level, context)
             squeezed[at] = shorter if shorter.tokens < item.tokens else item
     return squeezed
 
 
 def _sections(text: str, *, of_constraints: bool) -> str:
-    """Return the sections of a summary that hold the user's constraints, or all others."""
+    """Return the sections of a summary with the user's constraints, or all other sections."""
     heading = f"## {Section.CONSTRAINTS}"
     found = [each for each in re.split(r"(?m)^(?=## )", text) if each.startswith(heading) is of_constraints]
     return "".join(found).strip()
 
 
-def _shorter_summary(summary: Summary, limit: int, making: EditContext) -> Summary:
-    """Return a summary that stands for the same messages in about `limit` tokens, without an index of their results.
+def _shorter_summary(summary: Summary, limit: int, context: EditContext) -> Summary:
+    """Return the summary in about `limit` tokens, without its index of tool results.
 
     What the user demanded and forbade stays whole, and comes first.
     """
     text, index = unframe(summary.message.text), index_in(summary.message.text)
-    demanded, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
-    room = limit - _SUMMARY_FRAME - making.tokenizer.count(demanded)
-    kept = f"{demanded}\n\n{_fitting(others, max(1, room), making.tokenizer, from_end=False)}".strip()
+    constraints, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
+    room = limit - _SUMMARY_FRAME - context.tokenizer.count(constraints)
+    kept = f"{constraints}\n\n{_fitting(others, max(1, room), context.tokenizer, from_end=False)}".strip()
     parts = [
         replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
         if isinstance(part, Text)
@@ -378,4 +381,4 @@ def _shorter_summary(summary: Summary, limit: int, making: EditContext) -> Summa
         for part in summary.message.parts
     ]
     message = summary.message.with_parts(parts)
-    return replace(summary, message=message, tokens=making.size(message))
+    return replace(summary, message=message, tokens=context.size(message))

@@ -1,8 +1,8 @@
-"""What is known of a model: its window, its prices, how its provider caches prefixes, and how sure that is.
+"""What is known about a model: its context window, its prices, how its provider caches prefixes, and what is assumed.
 
 Prices are integers of nano-dollars per 1,000 tokens, which is the same number as micro-dollars per million: $4 per
 million tokens is 4,000,000, and $0.0125 is 12,500. So a cost in nano-dollars is Σ tokens × price ÷ `TOKENS_PER_PRICE`,
-divided once, after the sum.
+with one division after the sum.
 """
 
 from typing import Annotated, Literal
@@ -24,14 +24,14 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     input: Count
     cache_read: Price
     cache_write: Price
-    """Written at the default lifetime; equal to `input` where writes cost no premium."""
+    """For the default lifetime; equal to `input` if writes cost no premium."""
     output: Price
     cache_write_long: Price | None = None
-    """Written at the long lifetime; None where that has no price of its own."""
+    """For the long lifetime; None if it has no price of its own."""
 
 
 class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A prompt of more than `above` tokens (of `above` or more, if `inclusive`) is billed at `prices`, all of it."""
+    """The whole of a prompt of more than `above` tokens (`above` or more, if `inclusive`) is billed at `prices`."""
 
     above: Count
     prices: Prices
@@ -44,47 +44,47 @@ class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Period(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Other prices that hold from a moment on, or in some hours of the day; all times are UTC."""
+    """Other prices that apply from some time on, or in some hours of the day; all times are UTC."""
 
     prices: Prices
     cliffs: tuple[Cliff, ...] = ()
     since: float = 0.0
     """Seconds since the epoch."""
     hours: tuple[tuple[int, int], ...] = ()
-    """From one hour up to, not including, another; empty is all day."""
+    """From one hour up to, but not including, another; empty: all day."""
     weekdays: bool = False
     """Monday to Friday only."""
 
     def holds(self, at: float) -> bool:
-        """Return whether these are the prices at the moment `at`."""
+        """Return whether these prices apply at the time `at`."""
         day, second = divmod(int(at), _DAY)
         hour = second // _HOUR
         in_hours = not self.hours or any(start <= hour < end for start, end in self.hours)
-        # The epoch began on a Thursday: counted from Monday, that is day 3.
+        # The epoch began on a Thursday, which is day 3 counted from Monday.
         on_day = not self.weekdays or (day + 3) % 7 < 5
         return at >= self.since and in_hours and on_day
 
 
 class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="marks"):
-    """A prefix is stored where the request has a mark, and found by a mark that looks back."""
+    """A prefix is stored where the request has a mark, and found by looking back from a mark."""
 
     max_marks: Count
     lookback_blocks: Count | None = None
-    """How many content blocks before a mark an older one is found; None is no limit."""
+    """How many content blocks before a mark a stored prefix is found; None: no limit."""
     lookback_marks: Count | None = None
-    """How many of the newest stored marks are looked at; None is no limit."""
+    """How many of the newest stored marks are searched; None: no limit."""
     unmarked: Literal["uncached", "beside", "instead"] = "uncached"
-    """What happens without marks: nothing, one implicit mark beside the others, or caching by itself instead."""
+    """What the provider does by itself: nothing, add one mark to those of the request, or cache a request without marks."""
 
 
 class Steps(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steps"):
-    """The longest prefix is found by itself, rounded down to whole steps of `tokens`; None is undocumented."""
+    """The provider finds the longest prefix by itself, in whole steps of `tokens`; None: undocumented."""
 
     tokens: Count | None = None
 
 
 class Units(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="units"):
-    """The provider stores units of its choosing (end of input, end of output, intervals); a whole one must match."""
+    """The provider stores units of its choice (up to the end of an input, an output or an interval); one must match as a whole."""
 
 
 class Uncached(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="uncached"):
@@ -95,53 +95,53 @@ Matching = Marks | Steps | Units | Uncached
 
 
 class CacheRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a provider's cache finds a prefix and how long it keeps one; None is not published throughout."""
+    """How a provider's cache finds a prefix and how long it keeps it; None always means not published."""
 
     matching: Matching
     ttl: Count | None = None
     """Seconds a prefix lives by default."""
     ttl_long: Count | None = None
-    """Seconds it lives where the request asks for the long lifetime."""
+    """Seconds it lives if the request asks for the long lifetime."""
     refreshed_by_hit: bool | None = None
     min_cacheable: Count | None = None
-    """Tokens below which nothing is stored."""
+    """The smallest prefix, in tokens, that is stored."""
     output_cached: bool | None = None
-    """Whether what the model generated is already cached at the next call."""
+    """Whether the model's output is already cached at the next call."""
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """One model's facts; what had to be assumed stands in `assumptions`, in sentences for a person."""
+    """The facts about one model; `assumptions` says, in sentences, what had to be assumed."""
 
     name: str
     provider: str
     family: str
-    """The family whose cache rules it has; empty for a model nothing is known of."""
+    """The family whose cache rules it has; empty for an unknown model."""
     context_length: Count
     cache: CacheRules
     aliases: tuple[str, ...] = ()
     max_output: Count | None = None
     prices: Prices | None = None
-    """None is unknown, never free: then there is no dollar figure."""
+    """None: unknown (never free), so that no costs in dollars are given."""
     cliffs: tuple[Cliff, ...] = ()
     """By size, smallest first."""
     periods: tuple[Period, ...] = ()
-    """When other prices hold; of several that do, the last."""
+    """When other prices apply; of several, the last one does."""
     max_bytes: Count | None = None
-    """The largest request that is taken, in bytes; None is not published."""
+    """The largest request that is accepted, in bytes; None: not published."""
     binds_thinking: bool = False
-    """Whether a thinking block is refused behind messages that changed."""
+    """Whether a thinking block is rejected after messages that have changed."""
     compacts: bool = False
-    """Whether its provider compacts a conversation on demand, into a signed block that it takes back."""
+    """Whether its provider can compact a conversation into a signed block, which is then sent back to it."""
     notes: str = ""
     sources: tuple[str, ...] = ()
     as_of: str = ""
-    """The day the facts held, as YYYY-MM-DD; empty where there are none."""
+    """The day on which the facts were checked, as YYYY-MM-DD; empty if there are none."""
     assumptions: tuple[str, ...] = ()
 
     def prices_at(self, prompt: int, at: float | None = None) -> Prices | None:
-        """Return the prices that a request with `prompt` input tokens is billed at, at the moment `at`.
+        """Return the prices at which a request with `prompt` input tokens is billed at the time `at`.
 
-        Without a moment they are those that no period changes.
+        Without a time, periods are ignored.
         """
         prices, cliffs = self.prices, self.cliffs
         if at is not None:
@@ -153,7 +153,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models that share cache rules; an unlisted member is told by the prefix of its name."""
+    """Models that share cache rules; an unlisted model belongs to it if its name has one of the prefixes."""
 
     name: str
     provider: str
@@ -161,14 +161,14 @@ class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache: CacheRules
     max_bytes: Count | None = None
     binds_thinking: bool = False
-    """What is assumed of an unlisted member."""
+    """Assumed of an unlisted member."""
     notes: str = ""
     sources: tuple[str, ...]
     as_of: str
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """What a price list says of a model that has no facts of our own."""
+    """What a price list says about a model that is not in the registry."""
 
     provider: str
     name: str
@@ -191,5 +191,5 @@ class FallbackChain(Struct, frozen=True, kw_only=True):
 
     @property
     def smallest_context(self) -> int:
-        """The context length that every model of the chain has."""
+        """The smallest context length in the chain, which every model has at least."""
         return min(model.context_length for model in self.models)

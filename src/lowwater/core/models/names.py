@@ -1,4 +1,4 @@
-"""Reading a model's name as clients, routers and clouds spell it."""
+"""Parsing model names in the spellings of clients, routers and cloud providers."""
 
 import re
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 RESELLERS = frozenset(
     {"bedrock", "bedrock-regional", "vertex", "azure", "openrouter", "copilot", "databricks"}
 )
-"""Hosts that sell a maker's own service; any other host serves weights at prices and rules of its own."""
+"""Hosts that resell the maker's service; any other host serves the weights at its own prices and cache rules."""
 
 _HOSTS = {
     "bedrock": "bedrock",
@@ -55,7 +55,7 @@ _BEDROCK_ID = re.compile(
 )
 _VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d)")
 _BLANK = re.compile(r"[\s_]+")
-# What may follow a model's name without making it another model, longest form first.
+# Suffixes that do not make a name that of another model, longest form first.
 _SUFFIX = re.compile(
     r"\[[^\]]*\]"  # [1m], as Claude Code writes it
     r"|[-@]20\d\d-\d\d-\d\d|[-@]20\d{6}|-\d{4}(?!\d)|-0\d\d(?!\d)"  # -2026-01-15, @20260115, -0915, -001
@@ -67,16 +67,16 @@ _SUFFIX = re.compile(
 
 
 class Spelling(Struct, frozen=True, kw_only=True):
-    """A name taken apart."""
+    """A parsed model name."""
 
     asked: str
     """The name as it was written."""
     host: str
-    """Who serves the model, where the name says so and it is not the maker; else empty."""
+    """Who serves the model, if the name says so and it is not the maker; otherwise empty."""
     path: tuple[str, ...]
-    """The name's segments in lower case, from behind the host's on."""
+    """The segments of the name after the host, in lower case."""
     name: str
-    """The model's own name in one spelling: lower case, versions with dashes, no prefix; dates may follow."""
+    """The model's own name, normalised: lower case, versions with dashes, no prefix; a date may follow."""
 
     @property
     def full(self) -> str:
@@ -85,7 +85,7 @@ class Spelling(Struct, frozen=True, kw_only=True):
 
 
 def read_name(asked: str) -> Spelling:
-    """Return `asked` taken apart; any string is a name."""
+    """Parse `asked`; any string is a valid name."""
     segments = [segment for segment in asked.strip().lower().split("/") if segment] or [""]
     router, colon, rest = segments[0].partition(":")
     if colon and (router in _HOSTS or router in _MAKERS):
@@ -106,12 +106,12 @@ def read_name(asked: str) -> Spelling:
 
 
 def one_spelling(name: str) -> str:
-    """Return `name` in the spelling names are compared in: claude-opus-4.5 and Claude Opus 4-5 are the same."""
+    """Return `name` normalised for comparison: claude-opus-4.5 and Claude Opus 4-5 are the same."""
     return _VERSION_DOT.sub("-", _BLANK.sub("-", name.lower()))
 
 
 def is_suffix(rest: str) -> bool:
-    """Return whether `rest`, behind a model's name, leaves it the same model: a date, a revision, a route."""
+    """Return whether `rest` can follow a model's name without making it another model: a date, a revision, a route."""
     at = 0
     while at < len(rest):
         found = _SUFFIX.match(rest, at)

@@ -1,4 +1,4 @@
-"""Finding a model by name, whatever the spelling, and saying what had to be assumed."""
+"""The model registry: finds a model by name in any spelling, and states what had to be assumed."""
 
 from collections.abc import Callable, Iterable
 from typing import Literal
@@ -11,17 +11,17 @@ from lowwater.core.models.names import RESELLERS, Spelling, is_boundary, is_suff
 
 CONTEXT_OF_UNKNOWN = 128_000
 CONTEXT_OF_MEMBER = 200_000
-"""What an unlisted member of a family is assumed to hold, unless a listed one holds less."""
+"""The context length assumed of an unlisted member of a family, unless a listed one has less."""
 NO_PRICE = "no price known: no dollar figure"
 
 PriceList = Callable[[Spelling, Family | None], Listing | None]
-"""Says what a price list knows of a name; the family, where there is one, tells the maker."""
+"""Looks a name up in a price list; the family, if there is one, identifies the maker."""
 
 How = Literal["listed", "resold", "priced", "family", "unknown"]
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """A name, the model it was taken for, and how.
+    """A name, the model found for it, and how it was found.
 
     It is `listed` by name, `resold` by a host that is not the maker, `priced` by the price list only, a member of a
     known `family`, or `unknown`.
@@ -31,11 +31,11 @@ class Match(Struct, frozen=True, kw_only=True):
     how: How
     model: Model
     suffix: str = ""
-    """What followed the name and does not matter: a date, a revision."""
+    """What follows the name without changing the model: a date, a revision."""
 
 
 class Registry:
-    """The models that are known, and an answer for those that are not."""
+    """The known models, and a model with stated assumptions for any other name."""
 
     def __init__(
         self, models: Iterable[Model], families: Iterable[Family] = (), *, price_list: PriceList | None = None
@@ -52,7 +52,7 @@ class Registry:
         self._longest = max(map(len, (*self._by_name, *self._by_prefix)), default=0)
 
     def find(self, name: str) -> Model:
-        """Return the model called `name`; an unknown one comes with its assumptions stated and without prices."""
+        """Return the model called `name`; an unknown one has its assumptions stated and no prices."""
         return self.match(name).model
 
     def match(self, name: str) -> Match:
@@ -73,55 +73,57 @@ class Registry:
         return None
 
     def _resold(self, spelling: Spelling) -> Match | None:
-        """Take the maker's facts for a host that sells the maker's service, with the host's prices if they differ."""
-        made = self._listed(replace(spelling, host="")) if spelling.host in RESELLERS else None
-        if made is None:
+        """Return the maker's facts for a host that resells its service, with the host's prices if they differ."""
+        by_maker = self._listed(replace(spelling, host="")) if spelling.host in RESELLERS else None
+        if by_maker is None:
             return None
-        maker, seller = made.model, spelling.host.removesuffix("-regional")
-        listing = self._ask(spelling, None)
+        maker, seller = by_maker.model, spelling.host.removesuffix("-regional")
+        listing = self._listing(spelling, None)
         if listing is None or listing.prices is None:
-            said = f"prices and cache rules assumed as with {maker.provider}: {seller} may differ"
-            model = replace(maker, provider=seller, assumptions=(said,))
-        elif maker.prices and _same(listing.prices, maker.prices):
-            said = f"cache rules assumed as with {maker.provider}: {seller} may differ"
+            assumption = f"prices and cache rules assumed as with {maker.provider}: {seller} may differ"
+            model = replace(maker, provider=seller, assumptions=(assumption,))
+        elif maker.prices and _same_prices(listing.prices, maker.prices):
+            assumption = f"cache rules assumed as with {maker.provider}: {seller} may differ"
             model = replace(
-                maker, provider=seller, sources=(*maker.sources, listing.source), assumptions=(said,)
+                maker, provider=seller, sources=(*maker.sources, listing.source), assumptions=(assumption,)
             )
         else:
-            said = f"prices through {seller} from {listing.source}; all else assumed as with {maker.provider}"
+            assumption = (
+                f"prices through {seller} from {listing.source}; all else assumed as with {maker.provider}"
+            )
             model = replace(
                 maker,
                 provider=seller,
                 prices=listing.prices,
                 cliffs=listing.cliffs,
                 sources=(*maker.sources, listing.source),
-                assumptions=(said, *listing.assumptions),
+                assumptions=(assumption, *listing.assumptions),
             )
-        return Match(spelling=spelling, how="resold", model=model, suffix=made.suffix)
+        return Match(spelling=spelling, how="resold", model=model, suffix=by_maker.suffix)
 
     def _unlisted(self, spelling: Spelling) -> Match:
         family = self._family(spelling)
-        listing = self._ask(spelling, family)
+        listing = self._listing(spelling, family)
         how: How = "priced" if listing else "family" if family else "unknown"
         return Match(spelling=spelling, how=how, model=self._assumed(spelling, family, listing))
 
     def _assumed(self, spelling: Spelling, family: Family | None, listing: Listing | None) -> Model:
-        """Make a model of what a family and a price list say, and state the rest as assumptions."""
-        said: list[str] = []
+        """Return a model made from its family and a price list; the rest is stated as assumptions."""
+        assumptions: list[str] = []
         if listing is not None:
-            said += [f"taken from {listing.source}, not checked by Lowwater", *listing.assumptions]
+            assumptions += [f"taken from {listing.source}, not checked by Lowwater", *listing.assumptions]
         context_length = listing.context_length if listing else None
         if context_length is None:
             context_length = self._context_of(family)
-            said.append(f"context length {context_length:,} assumed")
+            assumptions.append(f"context length {context_length:,} assumed")
         if family is None:
-            said.append("prompt cache assumed to be automatic, its lifetime unknown")
+            assumptions.append("prompt cache assumed to be automatic, its lifetime unknown")
         else:
-            said.append(f"cache rules assumed as in the {family.name} family")
+            assumptions.append(f"cache rules assumed as in the {family.name} family")
         if family is not None and family.binds_thinking:
-            said.append("thinking assumed to be bound to its prefix")
+            assumptions.append("thinking assumed to be bound to its prefix")
         if listing is None or listing.prices is None:
-            said.append(NO_PRICE)
+            assumptions.append(NO_PRICE)
         return Model(
             name=spelling.full,
             provider=family.provider
@@ -137,7 +139,7 @@ class Registry:
             notes=family.notes if family else "",
             sources=(*(family.sources if family else ()), *((listing.source,) if listing else ())),
             as_of=family.as_of if family else "",
-            assumptions=tuple(said),
+            assumptions=tuple(assumptions),
         )
 
     def _context_of(self, family: Family | None) -> int:
@@ -147,7 +149,7 @@ class Registry:
         return min(CONTEXT_OF_MEMBER, *listed) if listed else CONTEXT_OF_UNKNOWN
 
     def _family(self, spelling: Spelling) -> Family | None:
-        """Find the family by the longest prefix, of a reseller's own models first, then of the maker's."""
+        """Find the family by the longest prefix: for a reseller, first among its own families, then among the maker's."""
         for name in (spelling.full, spelling.name) if spelling.host in RESELLERS else (spelling.full,):
             for end in range(min(len(name), self._longest), 0, -1):
                 family = self._by_prefix.get(name[:end])
@@ -155,17 +157,17 @@ class Registry:
                     return family
         return None
 
-    def _ask(self, spelling: Spelling, family: Family | None) -> Listing | None:
+    def _listing(self, spelling: Spelling, family: Family | None) -> Listing | None:
         return self._price_list(spelling, family) if self._price_list else None
 
 
-def _same(listed: Prices, known: Prices) -> bool:
-    """Return whether a price list has the known prices, or some of them and no others."""
+def _same_prices(listed: Prices, known: Prices) -> bool:
+    """Return whether a price list agrees with the known prices; prices of cache writes, which lists often lack, are ignored."""
     return (listed.input, listed.cache_read, listed.output) == (known.input, known.cache_read, known.output)
 
 
 def canonical_model_name(name: str, registry: Registry) -> str:
-    """Return the name of the listed model that `name` means, or its own without who serves it, dates and revisions."""
+    """Return the name of the listed model that `name` refers to, or else `name` without its host, dates and revisions."""
     found = registry.match(name)
     if found.how in ("listed", "resold"):
         return found.model.name.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The policies with a fixed trigger: `threshold`, `prune-naive`, `runway` and `hermes-classic`."""
+"""The policies with a fixed trigger (`threshold`, `prune-naive`, `runway`, `hermes-classic`), and how every policy picks proposals."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -8,168 +8,22 @@ from msgspec import Struct
 from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason
 from lowwater.core.groups import Span
 from lowwater.core.limits import Limits, share_of
+from lowwater.core.mechanisms.truncate import SQUEEZE
 from lowwater.core.policies.reasons import because
 from lowwater.core.proposals import Proposal
 from lowwater.settings import CompressionSettings, Settings
 
 MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
+"""Our mechanisms that edit parts of the middle, in the order in which they are carried out."""
 PRUNING = (*MIDDLE_EDITS, "shorten")
-"""Edits that take no call of a model. Outputs inside the tail are offered for shortening only at the wall or a ceiling."""
-SQUEEZE = "squeeze"
-"""The last step at the wall or a ceiling: whatever is left is shortened, but for the users' words."""
+"""Edits, which take no model call. `shorten` also reaches outputs in head and tail, so it is proposed only at the wall or a ceiling."""
 INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
-"""What reaches into the protected start and end; offered only where the prompt does not fit."""
-
-
-def useful(now: DecisionContext, *mechanisms: str) -> tuple[Proposal, ...]:
-    """Return the offers of these mechanisms that would make the view smaller, in the order of the mechanisms."""
-    return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
-
-
-def edits_of_others(now: DecisionContext) -> tuple[Proposal, ...]:
-    """Return the useful offers of mechanisms that are not ours: they edit parts of the middle."""
-    others = (offer.mechanism for offer in now.proposals if offer.span is None)
-    return useful(now, *(name for name in dict.fromkeys(others) if name not in (*PRUNING, SQUEEZE)))
-
-
-def middle_edits(now: DecisionContext) -> tuple[Proposal, ...]:
-    """Return the useful offers that take no call of a model and leave head and tail alone."""
-    return (*edits_of_others(now), *useful(now, *MIDDLE_EDITS))
-
-
-def pruning(now: DecisionContext) -> tuple[Proposal, ...]:
-    """Return the useful offers that take no call of a model."""
-    return (*edits_of_others(now), *useful(now, *PRUNING))
-
-
-def summaries(now: DecisionContext) -> tuple[Proposal, ...]:
-    """Return the offers to replace the middle by text: as a whole, or else by chunks."""
-    return useful(now, "summarize") or useful(now, "leaf", "condense")
-
-
-def expected_after(now: DecisionContext, plan: Sequence[Proposal]) -> int:
-    """Return the size of the prompt that a plan should leave.
-
-    What is edited inside a span that is replaced as well is counted once.
-    """
-    spans = [offer.span for offer in plan if offer.span is not None]
-    edits = [offer for offer in plan if offer.span is None]
-    replaced = sum(offer.removes for offer in plan if offer.span is not None)
-    beside = sum(_outside(offer, spans) for offer in edits)
-    counted = max(replaced + beside, sum(offer.removes for offer in edits))
-    return max(0, now.prompt - now.scaled(counted))
-
-
-def _outside(edit: Proposal, spans: Sequence[Span]) -> int:
-    """Return what an edit removes outside of `spans`; one without targets is taken to lie inside them."""
-    if not spans:
-        return edit.removes
-    whole = sum(target.tokens for target in edit.targets)
-    outside = sum(
-        target.tokens
-        for target in edit.targets
-        if not any(span.start <= target.item < span.stop for span in spans)
-    )
-    return edit.removes * outside // whole if whole > 0 else 0
-
-
+"""Mechanisms that change the protected head or tail; proposed only if the prompt does not fit."""
 LEAST_TURNS = 10
-"""Turns to measure before growth is believed; until then the threshold is the default of 50 %."""
-_TURNS = 40
-_MIX = 1.5
-
-
-def auto_threshold(
-    compression: CompressionSettings,
-    *,
-    context: int,
-    growth: float,
-    turns: int,
-    tool_share: float,
-    head: int = 0,
-) -> int | None:
-    """Return the threshold for `derive_limits`, or None if it is not `auto`, or too little was measured.
-
-    `growth` is tokens per turn over `turns` turns; `head` is what no compaction removes at the start of a prompt.
-    """
-    if compression.threshold != "auto" or turns < LEAST_TURNS:
-        return None
-    if not (isfinite(growth) and growth > 0 and isfinite(tool_share)):
-        return None
-    summary = min(share_of(context, compression.summary_context_share), compression.summary_max_tokens)
-    room = growth * _TURNS * (_MIX - min(1.0, max(0.0, tool_share)))
-    return round(min((head + summary + room) / (1.0 - compression.target_ratio), float(context)))
-
-
-class Trigger(Struct, frozen=True, kw_only=True):
-    """A size at which compaction is due, what people call it, and the size at which it may stop."""
-
-    limit: str
-    at: int
-    enough: int
-
-    def facts(self, now: DecisionContext) -> dict[str, Fact]:
-        """Return what was compared to find that compaction is due."""
-        return {"prompt": now.prompt, "limit": self.limit, "trigger": self.at}
-
-    def compact(self, proposals: tuple[Proposal, ...], reason: Reason) -> Compact:
-        """Return the decision to carry these out until it is enough."""
-        return Compact(proposals=proposals, because=reason, enough=self.enough, below=self.at)
-
-
-def prune_first(now: DecisionContext, trigger: Trigger) -> Decision:
-    """Prune if that counts, and go on to a summary unless the pruned view is at or below `enough`."""
-    prune = pruning(now)
-    if not prune:
-        return summary_only(now, trigger)
-    if now.removes(prune) < now.limits.minimum_prune:
-        return _discard_prune(now, trigger, now.removes(prune))
-    text = summaries(now)
-    pruned = now.after(prune)
-    facts = {**trigger.facts(now), "pruned": pruned, "target": trigger.enough}
-    if pruned <= trigger.enough:
-        return trigger.compact((*prune, *text), because("prune-suffices", **facts))
-    if text:
-        return trigger.compact((*prune, *text), because("prune-falls-short", **facts))
-    return Keep(because=because("prune-alone-falls-short", **facts))
-
-
-def summary_only(now: DecisionContext, trigger: Trigger) -> Decision:
-    """Replace the middle by a summary, without pruning."""
-    text = summaries(now)
-    if not text:
-        return Keep(because=because("nothing-offered", **trigger.facts(now)))
-    expected = expected_after(now, text)
-    return trigger.compact(text, because("summary-due", **trigger.facts(now), expected=expected))
-
-
-def _discard_prune(now: DecisionContext, trigger: Trigger, reclaims: int) -> Decision:
-    """Decide where a prune does not count: it is discarded whole, and a summary stands in for it."""
-    text = summaries(now)
-    facts = {**trigger.facts(now), "reclaims": reclaims, "minimum": now.limits.minimum_prune}
-    if not text:
-        return Keep(because=because("prune-alone-too-small", **facts))
-    return trigger.compact(text, because("prune-too-small", **facts))
-
-
-def should_compress(tokens: int | None, limits: Limits, *, known: int = 0) -> bool:
-    """Return whether a prompt of this size is at its threshold.
-
-    None means the size is not known, and `known`, the last that was, stands in for it; 0 is a size like any other.
-    """
-    return (known if tokens is None else tokens) >= limits.threshold
-
-
-def below_threshold(now: DecisionContext) -> Keep | None:
-    """Keep what has not reached the threshold."""
-    if should_compress(now.prompt, now.limits):
-        return None
-    return Keep(because=because("below-threshold", prompt=now.prompt, threshold=now.limits.threshold))
-
-
-def at_threshold(now: DecisionContext, *, enough: int) -> Trigger:
-    """Return the threshold as a trigger."""
-    return Trigger(limit="threshold", at=now.limits.threshold, enough=enough)
+"""Turns over which growth is measured before `threshold: auto` uses it; until then the threshold is the default of 50 %."""
+_AUTO_TURNS = 40
+"""Turns of growth that an automatic threshold leaves room for, if half of the view is tool output."""
+_AUTO_MIX = 1.5
 
 
 def threshold(now: DecisionContext, _settings: Settings) -> Decision:
@@ -205,3 +59,148 @@ def _everything(now: DecisionContext) -> Decision:
         expected=expected_after(now, plan),
     )
     return trigger.compact(plan, reason)
+
+
+class Trigger(Struct, frozen=True, kw_only=True):
+    """The size at which compaction is due, the name of that limit, and the size at which it may stop."""
+
+    limit: str
+    at: int
+    enough: int
+
+    def facts(self, now: DecisionContext) -> dict[str, Fact]:
+        """Return the numbers that show that compaction is due."""
+        return {"prompt": now.prompt, "limit": self.limit, "trigger": self.at}
+
+    def compact(self, proposals: tuple[Proposal, ...], reason: Reason) -> Compact:
+        """Return the decision to carry out these proposals until `enough` is reached."""
+        return Compact(proposals=proposals, because=reason, enough=self.enough, below=self.at)
+
+
+def at_threshold(now: DecisionContext, *, enough: int) -> Trigger:
+    """Return the threshold as a trigger."""
+    return Trigger(limit="threshold", at=now.limits.threshold, enough=enough)
+
+
+def below_threshold(now: DecisionContext) -> Keep | None:
+    """Keep a prompt that has not reached the threshold."""
+    if should_compress(now.prompt, now.limits):
+        return None
+    return Keep(because=because("below-threshold", prompt=now.prompt, threshold=now.limits.threshold))
+
+
+def should_compress(tokens: int | None, limits: Limits, *, known: int = 0) -> bool:
+    """Return whether a prompt of this size has reached the threshold.
+
+    None means that the size is not known; then `known`, the last known size, is used. 0 is a size like any other.
+    """
+    return (known if tokens is None else tokens) >= limits.threshold
+
+
+def prune_first(now: DecisionContext, trigger: Trigger) -> Decision:
+    """Prune if that reclaims enough to count, and summarise as well unless pruning alone gets to `enough`."""
+    prune = pruning(now)
+    if not prune:
+        return summary_only(now, trigger)
+    if now.removes(prune) < now.limits.minimum_prune:
+        return _discard_prune(now, trigger, now.removes(prune))
+    text = summaries(now)
+    pruned = now.after(prune)
+    facts = {**trigger.facts(now), "pruned": pruned, "target": trigger.enough}
+    if pruned <= trigger.enough:
+        return trigger.compact((*prune, *text), because("prune-suffices", **facts))
+    if text:
+        return trigger.compact((*prune, *text), because("prune-falls-short", **facts))
+    return Keep(because=because("prune-alone-falls-short", **facts))
+
+
+def summary_only(now: DecisionContext, trigger: Trigger) -> Decision:
+    """Replace the middle by a summary, without pruning."""
+    text = summaries(now)
+    if not text:
+        return Keep(because=because("nothing-offered", **trigger.facts(now)))
+    expected = expected_after(now, text)
+    return trigger.compact(text, because("summary-due", **trigger.facts(now), expected=expected))
+
+
+def _discard_prune(now: DecisionContext, trigger: Trigger, reclaims: int) -> Decision:
+    """Decide when pruning reclaims too little to count: it is left out, and the middle is summarised instead."""
+    text = summaries(now)
+    facts = {**trigger.facts(now), "reclaims": reclaims, "minimum": now.limits.minimum_prune}
+    if not text:
+        return Keep(because=because("prune-alone-too-small", **facts))
+    return trigger.compact(text, because("prune-too-small", **facts))
+
+
+def useful(now: DecisionContext, *mechanisms: str) -> tuple[Proposal, ...]:
+    """Return the proposals of these mechanisms that would make the view smaller, in the order of the mechanisms."""
+    return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
+
+
+def plugin_edits(now: DecisionContext) -> tuple[Proposal, ...]:
+    """Return the useful proposals of plugins' mechanisms, which edit parts of the middle."""
+    names = (offer.mechanism for offer in now.proposals if offer.span is None)
+    return useful(now, *(name for name in dict.fromkeys(names) if name not in (*PRUNING, SQUEEZE)))
+
+
+def middle_edits(now: DecisionContext) -> tuple[Proposal, ...]:
+    """Return the useful edits of the middle."""
+    return (*plugin_edits(now), *useful(now, *MIDDLE_EDITS))
+
+
+def pruning(now: DecisionContext) -> tuple[Proposal, ...]:
+    """Return all useful edits, those that shorten outputs in head and tail included."""
+    return (*plugin_edits(now), *useful(now, *PRUNING))
+
+
+def summaries(now: DecisionContext) -> tuple[Proposal, ...]:
+    """Return the proposals to summarise the middle: as a whole, or else chunk by chunk."""
+    return useful(now, "summarize") or useful(now, "leaf", "condense")
+
+
+def expected_after(now: DecisionContext, plan: Sequence[Proposal]) -> int:
+    """Return the size of the prompt that a plan should leave.
+
+    An edit inside a span that the plan replaces as well does not count twice.
+    """
+    spans = [offer.span for offer in plan if offer.span is not None]
+    edits = [offer for offer in plan if offer.span is None]
+    replaced = sum(offer.removes for offer in plan if offer.span is not None)
+    beside = sum(_outside(offer, spans) for offer in edits)
+    counted = max(replaced + beside, sum(offer.removes for offer in edits))
+    return max(0, now.prompt - now.scaled(counted))
+
+
+def _outside(edit: Proposal, spans: Sequence[Span]) -> int:
+    """Return how many tokens an edit removes outside `spans`; an edit without targets is assumed to lie inside them."""
+    if not spans:
+        return edit.removes
+    whole = sum(target.tokens for target in edit.targets)
+    outside = sum(
+        target.tokens
+        for target in edit.targets
+        if not any(span.start <= target.item < span.stop for span in spans)
+    )
+    return edit.removes * outside // whole if whole > 0 else 0
+
+
+def auto_threshold(
+    compression: CompressionSettings,
+    *,
+    context: int,
+    growth: float,
+    turns: int,
+    tool_share: float,
+    head: int = 0,
+) -> int | None:
+    """Return the threshold that `threshold: auto` stands for; None if another is set, or too few turns were measured.
+
+    `growth` is the mean of tokens per turn over `turns` turns, and `head` the size of what no compaction removes at the start.
+    """
+    if compression.threshold != "auto" or turns < LEAST_TURNS:
+        return None
+    if not (isfinite(growth) and growth > 0 and isfinite(tool_share)):
+        return None
+    summary = min(share_of(context, compression.summary_context_share), compression.summary_max_tokens)
+    room = growth * _AUTO_TURNS * (_AUTO_MIX - min(1.0, max(0.0, tool_share)))
+    return round(min((head + summary + room) / (1.0 - compression.target_ratio), float(context)))

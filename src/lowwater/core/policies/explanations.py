@@ -1,4 +1,4 @@
-"""Decisions in words, for someone who never saw the code."""
+"""Decisions explained in words: a sentence for every reason code, the steps of a plan, and the prices that were compared."""
 
 from collections.abc import Sequence
 from string import Formatter
@@ -9,76 +9,10 @@ from lowwater.core.policies.reasons import Code
 from lowwater.core.proposals import Proposal
 from lowwater.core.wording import money
 
-_CACHE = {
-    "warm": "The cache is warm: {hit} of the prompt's tokens should be read from it.",
-    "cold": "Nothing of the prompt should be in the cache: all of it is written whatever is done.",
-    "unsure": "The cache may be warm: about {hit} of the prompt's tokens can be expected to be read from it.",
-}
-_NAMES = {
-    "dedupe": "repeated results",
-    "elide": "old results",
-    "reasoning": "old reasoning",
-    "images": "old images",
-}
-
-
-def explain_market(market: Candidates) -> str:
-    """Return the plans that were on sale, each with what it costs, what its rent has come to, and when it is due."""
-    lines = [
-        _CACHE[market.warm].format(hit=f"{market.hit:,}")
-        + f" As it is, it costs {money(market.kept, market.currency)}."
-    ]
-    for bargain in market.bargains:
-        lines += _told(bargain, market)
-    return "\n".join(lines)
-
-
-def _told(bargain: PricedPlan, market: Candidates) -> list[str]:
-    def amount(nano: int) -> str:
-        return money(nano, market.currency)
-
-    again = bargain.price - bargain.summary - bargain.rework
-    lines = [
-        f"{'On sale at the last look' if market.rests else 'On sale'}: {_named(bargain)}, {bargain.removes:,} tokens.",
-        f"  rent paid so far     {amount(bargain.rent)}",
-        f"  price now            {amount(bargain.price)}",
-        f"    next call          {amount(again)} ({bargain.kept:,} tokens read, {bargain.rewritten:,} written)",
-    ]
-    if bargain.summary:
-        lines.append(f"    summary            {amount(bargain.summary)}")
-    if bargain.rework:
-        lines.append(f"    expected rework    {amount(bargain.rework)}")
-    lines.append(f"  saves at each call   {amount(bargain.saves)}")
-    lines.append(f"  {_due(bargain, market)}")
-    return lines
-
-
-def _named(bargain: PricedPlan) -> str:
-    replaced = [_NAMES.get(step.mechanism, step.mechanism) for step in bargain.plan if step.span is None]
-    steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
-    if any(step.mechanism == "native" for step in bargain.plan):
-        steps.insert(0, "the provider's own compaction of the older messages")
-    elif any(step.span is not None for step in bargain.plan):
-        steps.insert(0, "a summary of the older messages")
-    return " and ".join(steps) or "nothing"
-
-
-def _due(bargain: PricedPlan, market: Candidates) -> str:
-    left = bargain.calls_left
-    if left == 0:
-        return "due now"
-    if left is None:
-        return "never due at these prices"
-    calls = "1 more call" if left == 1 else f"{left:,} more calls"
-    sooner = "" if market.warm == "cold" else ", sooner if the cache goes cold"
-    return f"due after {calls} over a warm cache{sooner}"
-
-
 _DUE = "The prompt of {prompt} tokens has reached the {limit} of {trigger}"
 _WALL = "The prompt of {prompt} tokens has reached the wall of {wall}"
 _LEAF = "{raw} tokens before the protected newest messages were never summarised"
 _COOLING = "The summarizer failed (failures in a row: {failures}) and is left alone for another {seconds} s"
-
 SENTENCES: dict[Code, str] = {
     "disabled": "Compaction is switched off (enabled: false), so the prompt of {prompt} tokens is sent as it is.",
     "policy-never": "The policy `never` compacts only what does not fit: the prompt has {prompt} tokens, the wall is "
@@ -166,8 +100,6 @@ SENTENCES: dict[Code, str] = {
     "not-smaller": "What was tried ({wanted}) would not have made the prompt of {prompt} tokens smaller, so it stays as "
     "it is.",
 }
-
-
 _BY_CODE: dict[str, str] = dict(SENTENCES.items())
 STEPS = {
     "dedupe": "Replace results that a later one repeats or supersedes by a reference to it",
@@ -182,15 +114,17 @@ STEPS = {
     "leaf": "Replace the oldest messages that were never summarised by a summary",
     "condense": "Merge several summaries into one",
 }
-
-
-def sentence(reason: Reason) -> str:
-    """Return the reason as one or two sentences with all its numbers; a code of another version is listed as it is."""
-    facts = {name: _shown(fact) for name, fact in reason.facts.items()}
-    known = _BY_CODE.get(reason.code)
-    if known is None or facts.keys() != _names_in(known):
-        return f"{reason.code}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}."
-    return known.format_map(facts)
+_CACHE = {
+    "warm": "The cache is warm: {hit} of the prompt's tokens should be read from it.",
+    "cold": "Nothing of the prompt should be in the cache: all of it is written whatever is done.",
+    "unsure": "The cache may be warm: about {hit} of the prompt's tokens can be expected to be read from it.",
+}
+_NAMES = {
+    "dedupe": "repeated results",
+    "elide": "old results",
+    "reasoning": "old reasoning",
+    "images": "old images",
+}
 
 
 def explain(
@@ -202,15 +136,24 @@ def explain(
 ) -> str:
     """Return why a decision was taken and, if it is to compact, what is to be done, step by step.
 
-    `scale` turns counted tokens into the model's, as in the situation that was decided. `market` is what was on sale,
-    `rejected` the summaries that were not accepted as they were.
+    `scale` converts counted tokens into the model's, as when the decision was taken. `market` has the plans that could be
+    bought, `rejected` the summaries that were not accepted as written.
     """
-    told = "\n".join([_decision(decision, scale), *(rejection(each) for each in rejected)])
-    return f"{told}\n\n{explain_market(market)}" if market is not None else told
+    text = "\n".join([_decision(decision, scale), *(rejection(each) for each in rejected)])
+    return f"{text}\n\n{explain_market(market)}" if market is not None else text
+
+
+def sentence(reason: Reason) -> str:
+    """Return the reason as one or two sentences with all its numbers; a code of another version is listed with its facts."""
+    facts = {name: _shown(fact) for name, fact in reason.facts.items()}
+    known = _BY_CODE.get(reason.code)
+    if known is None or facts.keys() != _names_in(known):
+        return f"{reason.code}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}."
+    return known.format_map(facts)
 
 
 def rejection(rejected: Rejected) -> str:
-    """Say what a summary missed, in the words of the messages it stood for."""
+    """Return why a summary was not accepted, with the critical references that it misses."""
     if rejected.said:
         return f"{rejected.by} was asked for a summary and gave none ({rejected.code}): {rejected.said}."
     said = f"The summary by {rejected.by} was not accepted as written ({rejected.code})"
@@ -243,7 +186,7 @@ def _step(step: Proposal, scale: float) -> str:
 
 
 def _rewritten(steps: Sequence[Proposal], scale: float) -> str:
-    """Say how much has to be written to the cache again behind the first change, if all steps are taken.
+    """Return how much has to be written to the cache again behind the first change, if all steps are carried out.
 
     Edits do not overlap each other, but they may lie inside what a summary replaces.
     """
@@ -263,3 +206,55 @@ def _names_in(sentence: str) -> set[str]:
 
 def _shown(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{fact:,}"
+
+
+def explain_market(market: Candidates) -> str:
+    """Return the plans that a policy could buy, each with its price, the rent paid so far, and when it is due."""
+    lines = [
+        _CACHE[market.warm].format(hit=f"{market.hit:,}")
+        + f" As it is, it costs {money(market.kept, market.currency)}."
+    ]
+    for plan in market.bargains:
+        lines += _plan_lines(plan, market)
+    return "\n".join(lines)
+
+
+def _plan_lines(plan: PricedPlan, market: Candidates) -> list[str]:
+    def amount(nano: int) -> str:
+        return money(nano, market.currency)
+
+    again = plan.price - plan.summary - plan.rework
+    lines = [
+        f"{'On sale at the last look' if market.rests else 'On sale'}: {_plan_name(plan)}, {plan.removes:,} tokens.",
+        f"  rent paid so far     {amount(plan.rent)}",
+        f"  price now            {amount(plan.price)}",
+        f"    next call          {amount(again)} ({plan.kept:,} tokens read, {plan.rewritten:,} written)",
+    ]
+    if plan.summary:
+        lines.append(f"    summary            {amount(plan.summary)}")
+    if plan.rework:
+        lines.append(f"    expected rework    {amount(plan.rework)}")
+    lines.append(f"  saves at each call   {amount(plan.saves)}")
+    lines.append(f"  {_due(plan, market)}")
+    return lines
+
+
+def _plan_name(plan: PricedPlan) -> str:
+    replaced = [_NAMES.get(step.mechanism, step.mechanism) for step in plan.plan if step.span is None]
+    steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
+    if any(step.mechanism == "native" for step in plan.plan):
+        steps.insert(0, "the provider's own compaction of the older messages")
+    elif any(step.span is not None for step in plan.plan):
+        steps.insert(0, "a summary of the older messages")
+    return " and ".join(steps) or "nothing"
+
+
+def _due(plan: PricedPlan, market: Candidates) -> str:
+    left = plan.calls_left
+    if left == 0:
+        return "due now"
+    if left is None:
+        return "never due at these prices"
+    calls = "1 more call" if left == 1 else f"{left:,} more calls"
+    sooner = "" if market.warm == "cold" else ", sooner if the cache goes cold"
+    return f"due after {calls} over a warm cache{sooner}"

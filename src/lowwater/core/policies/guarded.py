@@ -1,4 +1,4 @@
-"""The policy `guarded`: summaries chunk by chunk, and a full sweep once the budget's threshold is passed."""
+"""The policy `guarded`: one chunk is summarised at a time if guards allow it, and a full sweep follows above the budget's threshold."""
 
 from typing import Literal
 
@@ -10,45 +10,8 @@ from lowwater.core.policies.at_threshold import expected_after, useful
 from lowwater.core.policies.reasons import because
 from lowwater.settings import LeafSettings, Settings
 
-Outcome = Literal["too-little-raw", "budget-headroom", "cache-aware", "leaf-pressure", "leaf-due"]
-
-
-class LeafVerdict(Struct, frozen=True, kw_only=True):
-    """What the guards said, and every number they compared."""
-
-    outcome: Outcome
-    assembled: int
-    """The size of the prompt."""
-    raw: int
-    """Tokens outside the tail that were never summarised."""
-    chunk: int
-    """Tokens that one pass takes."""
-    reduction: int
-    """Tokens that one pass would remove."""
-    least_reduction: int
-    """The smallest reduction worth breaking the cache; 0 if that guard is off."""
-    ceiling: int | None
-    """Headroom ends and pressure begins here; None if the budget is not known or the guard is off."""
-
-    @property
-    def compacts(self) -> bool:
-        """The pass may go ahead."""
-        return self.outcome in {"leaf-pressure", "leaf-due"}
-
-    @property
-    def pressure(self) -> Literal["yes", "no", "unknown"]:
-        """Whether the prompt is at the ceiling."""
-        if self.ceiling is None:
-            return "unknown"
-        return "yes" if self.assembled >= self.ceiling else "no"
-
-    def because(self) -> Reason:
-        """Return the verdict as a reason: what its guard compared, the size of the prompt, and pressure."""
-        numbers = {name: getattr(self, name) for name in ("assembled", "raw", *_COMPARED[self.outcome])}
-        return because(self.outcome, **numbers, pressure=self.pressure)
-
-
-_COMPARED: dict[Outcome, tuple[str, ...]] = {
+LeafOutcome = Literal["too-little-raw", "budget-headroom", "cache-aware", "leaf-pressure", "leaf-due"]
+_COMPARED: dict[LeafOutcome, tuple[str, ...]] = {
     "too-little-raw": ("chunk",),
     "budget-headroom": ("ceiling",),
     "cache-aware": ("reduction", "least_reduction"),
@@ -57,53 +20,15 @@ _COMPARED: dict[Outcome, tuple[str, ...]] = {
 }
 
 
-def guard_leaf(*, raw: int, assembled: int, budget: int | None, leaf: LeafSettings) -> LeafVerdict:
-    """Return whether a leaf pass may go ahead; a budget that is missing or not positive is no budget.
-
-    A factor of 0 switches its guard off. Pressure overrules the cache, so a pass is never put off for ever.
-    """
-    chunk = leaf.leaf_chunk_tokens
-    reduction = max(0, min(raw, chunk) - leaf.leaf_target_tokens)
-    least = least_reaching(assembled, leaf.leaf_skip_reduction_threshold)
-    ceiling = _ceiling(budget, leaf)
-    return LeafVerdict(
-        outcome=_outcome(
-            raw=raw, chunk=chunk, assembled=assembled, ceiling=ceiling, reduction=reduction, least=least
-        ),
-        assembled=assembled,
-        raw=raw,
-        chunk=chunk,
-        reduction=reduction,
-        least_reduction=least,
-        ceiling=ceiling,
-    )
-
-
-def _ceiling(budget: int | None, leaf: LeafSettings) -> int | None:
-    if budget is None or budget <= 0:
-        return None
-    return least_reaching(budget, leaf.leaf_budget_headroom_factor, leaf.context_threshold) or None
-
-
-def _outcome(
-    *, raw: int, chunk: int, assembled: int, ceiling: int | None, reduction: int, least: int
-) -> Outcome:
-    if raw < chunk:
-        return "too-little-raw"
-    if ceiling is not None:
-        return "budget-headroom" if assembled < ceiling else "leaf-pressure"
-    return "cache-aware" if reduction < least else "leaf-due"
-
-
 def guarded(now: DecisionContext, settings: Settings) -> Decision:
-    """Sweep what no longer fits the budget's threshold; else take one leaf pass, if its guards let it."""
+    """Sweep the whole view above the budget's threshold; below it, make one leaf pass if its guards allow it."""
     return _full_sweep(now, settings.leaf) or _leaf_pass(now, settings.leaf)
 
 
 def _full_sweep(now: DecisionContext, leaf: LeafSettings) -> Decision | None:
-    """Above the budget's threshold, condense and take leaves until the view is back below the leaf ceiling.
+    """Above the budget's threshold, summarise chunks and condense summaries until the view is below the leaf ceiling.
 
-    The gap between the two is what keeps a sweep from being due again at once.
+    The gap between the two sizes keeps the next sweep from being due at once.
     """
     budget = _budget(now)
     trigger = share_of(budget, leaf.context_threshold) if budget else 0
@@ -140,3 +65,76 @@ def _leaf_pass(now: DecisionContext, leaf: LeafSettings) -> Decision:
 
 def _budget(now: DecisionContext) -> int | None:
     return now.limits.context if now.has_budget else None
+
+
+class LeafVerdict(Struct, frozen=True, kw_only=True):
+    """Whether a leaf pass (a summary of the oldest chunk) may go ahead, and every number that was compared."""
+
+    outcome: LeafOutcome
+    assembled: int
+    """The size of the prompt."""
+    raw: int
+    """Tokens outside the tail that were never summarised."""
+    chunk: int
+    """Tokens that one pass summarises."""
+    reduction: int
+    """Tokens that one pass would remove."""
+    least_reduction: int
+    """The smallest reduction worth breaking the cache; 0 if that guard is off."""
+    ceiling: int | None
+    """The size at which a pass is forced, whatever it costs the cache; None if the budget is not known or the guard is off."""
+
+    @property
+    def compacts(self) -> bool:
+        """Whether the pass may go ahead."""
+        return self.outcome in {"leaf-pressure", "leaf-due"}
+
+    @property
+    def pressure(self) -> Literal["yes", "no", "unknown"]:
+        """Whether the prompt has reached the ceiling."""
+        if self.ceiling is None:
+            return "unknown"
+        return "yes" if self.assembled >= self.ceiling else "no"
+
+    def because(self) -> Reason:
+        """Return the verdict as a reason, with the numbers that its guard compared."""
+        numbers = {name: getattr(self, name) for name in ("assembled", "raw", *_COMPARED[self.outcome])}
+        return because(self.outcome, **numbers, pressure=self.pressure)
+
+
+def guard_leaf(*, raw: int, assembled: int, budget: int | None, leaf: LeafSettings) -> LeafVerdict:
+    """Return whether a leaf pass may go ahead; a budget that is missing or not positive counts as unknown.
+
+    A factor of 0 disables its guard. Pressure overrules the cache, so that no pass is postponed for ever.
+    """
+    chunk = leaf.leaf_chunk_tokens
+    reduction = max(0, min(raw, chunk) - leaf.leaf_target_tokens)
+    least = least_reaching(assembled, leaf.leaf_skip_reduction_threshold)
+    ceiling = _ceiling(budget, leaf)
+    return LeafVerdict(
+        outcome=_outcome(
+            raw=raw, chunk=chunk, assembled=assembled, ceiling=ceiling, reduction=reduction, least=least
+        ),
+        assembled=assembled,
+        raw=raw,
+        chunk=chunk,
+        reduction=reduction,
+        least_reduction=least,
+        ceiling=ceiling,
+    )
+
+
+def _ceiling(budget: int | None, leaf: LeafSettings) -> int | None:
+    if budget is None or budget <= 0:
+        return None
+    return least_reaching(budget, leaf.leaf_budget_headroom_factor, leaf.context_threshold) or None
+
+
+def _outcome(
+    *, raw: int, chunk: int, assembled: int, ceiling: int | None, reduction: int, least: int
+) -> LeafOutcome:
+    if raw < chunk:
+        return "too-little-raw"
+    if ceiling is not None:
+        return "budget-headroom" if assembled < ceiling else "leaf-pressure"
+    return "cache-aware" if reduction < least else "leaf-due"

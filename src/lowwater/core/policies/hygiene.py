@@ -1,4 +1,4 @@
-"""The policy `hygiene`: the safety net for conversations that grew between turns."""
+"""The policy `hygiene`: compaction at a high fixed size, also used as a safety net around other policies."""
 
 from lowwater.core.decisions import Decision, DecisionContext, Keep
 from lowwater.core.policies.at_threshold import Trigger, prune_first
@@ -14,7 +14,7 @@ def hygiene(now: DecisionContext, _settings: Settings) -> Decision:
 
 
 def safety_net(now: DecisionContext, settings: Settings) -> Decision | None:
-    """Decide as hygiene does where it has something to say, if the settings want it around every policy."""
+    """Return the decision of `hygiene` from its limit on, if the settings enable it as a safety net around every policy."""
     if not settings.compression.hygiene or _below_hygiene(now) or _too_few_messages(now):
         return None
     return prune_first(now, _at_hygiene(now))

@@ -1,4 +1,4 @@
-"""The policy `never`: no compaction of its own accord; what must fit is made to fit all the same."""
+"""The policy `never`: it never asks for a compaction; the safety rules still force one if the prompt does not fit."""
 
 from lowwater.core.decisions import Decision, DecisionContext, Keep
 from lowwater.core.policies.reasons import because

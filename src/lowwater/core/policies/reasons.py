@@ -1,4 +1,4 @@
-"""Why a decision was taken: every code there is, and how a reason is put together."""
+"""Every reason code that a decision can carry; `explanations.py` has the sentence for each."""
 
 from typing import Literal, get_args
 
@@ -49,17 +49,17 @@ Code = Literal[
     "leaf-pressure",
     "full-sweep",
     "cooling-down-prune",
-    # having tried in vain
+    # after a compaction that did not make the prompt smaller
     "not-smaller",
-    # on arrival
+    # truncating tool results on arrival
     "too-large-at-the-door",
     "no-room-at-the-door",
-    # after a refusal
+    # after the provider refused a request
     "images-refused",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 
 
 def because(code: Code, **facts: Fact) -> Reason:
-    """Return a reason with the numbers that were compared."""
+    """Return a reason with this code and the numbers that were compared."""
     return Reason(code=code, facts=facts)

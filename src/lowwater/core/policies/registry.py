@@ -1,4 +1,4 @@
-"""Every policy by its name, with what it asks of the mechanisms."""
+"""The registry of policies: each with its name, its rule, and how the mechanisms behave under it."""
 
 from collections.abc import Callable
 
@@ -18,32 +18,21 @@ from lowwater.settings import Settings, ToolResultSettings
 from lowwater.settings.fitting import did_you_mean, shown
 
 OWN = Preset()
+"""What a policy asks of the mechanisms unless it was modelled on another system."""
 PRICED = replace(OWN, priced=True)
 SEED = Preset(elide_limit_chars=200, never_prune=(*OWN.never_prune, "read"), by_value=False)
 RUNWAY = replace(SEED, plain_placeholders=True)
 CLASSIC = replace(RUNWAY, threshold_floor=False, note_in_system=True)
-
-
-def preset_under(preset: Preset, chosen: ToolResultSettings) -> Preset:
-    """Return the preset with what the user set; null leaves it as the preset has it."""
-    limit, never = chosen.elide_limit_chars, chosen.never_prune
-    return replace(
-        preset,
-        elide_limit_chars=preset.elide_limit_chars if limit is None else limit,
-        never_prune=preset.never_prune if never is None else never,
-    )
-
-
 Rule = Callable[[DecisionContext, Settings], Decision]
 
 
 class ActionPoint(Struct, frozen=True, kw_only=True):
-    """The size of a prompt from which on it is compacted, and what people call that size."""
+    """The size from which on a prompt is compacted, and the name of that size for people."""
 
     at: int
     called: str
     beyond: bool = False
-    """It is compacted only above that size, and not at it."""
+    """A prompt of exactly that size is not compacted yet."""
 
     def is_reached(self, tokens: int) -> bool:
         """Return whether a prompt of this size is compacted."""
@@ -68,25 +57,25 @@ def _nowhere(_: Limits, __: Settings) -> None:
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """A rule with a name; its decisions are final only after the overrides."""
+    """A named rule; `decide` in `safety.py` may overrule what it decides."""
 
     name: str
     decide: Rule
     preset: Preset
     mechanisms: tuple[str, ...] = (*PRUNING, "summarize")
-    """What it carries out when compaction is asked for by hand, in this order."""
+    """The mechanisms of a compaction by hand, in the order in which they are carried out."""
     avoids_cliffs: bool = True
-    """Whether a prompt is kept below the size from which on the whole request is billed at higher prices, whatever that
-    costs; a policy that compares prices finds out by them."""
+    """Keep the prompt below the size from which on the whole request is billed at higher prices, whatever that costs.
+    A policy that compares prices does not need this: its prices include the cliff."""
     smallest_context: bool = True
-    """Manage by the smallest context length of the model and its fallbacks, rather than that of the model in use."""
+    """Use the smallest context length among the model and its fallbacks, rather than that of the model in use."""
     larger_count: bool = False
-    """Take the larger of what was counted and what the provider reported for the size of the prompt (docs/specification.md: E)."""
+    """Use the larger of the counted and the reported size of the prompt (docs/specification.md: E)."""
     point: Callable[[Limits, Settings], ActionPoint | None] = _threshold
-    """From which size on it compacts of its own accord; None if size alone never makes it."""
+    """The size from which on the policy asks for compaction; returns None if no size makes it."""
 
     def acts_at(self, limits: Limits, settings: Settings) -> ActionPoint:
-        """Return the size from which on a prompt is really compacted: the policy's own, or a lower one that holds for all."""
+        """Return the size from which on a prompt is compacted: the policy's own, or a lower one that a safety rule sets."""
         ceiling = settings.compression.max_view_tokens
         points = [
             self.point(limits, settings),
@@ -126,8 +115,18 @@ _BY_NAME = {policy.name: policy for policy in POLICIES}
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy with this name, or raise BadSetting with the name most like it."""
+    """Return the policy with this name, or raise BadSetting with a suggestion."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     hint = did_you_mean(name, _BY_NAME) or f"; there are {', '.join(_BY_NAME)}"
     raise BadSetting(f"there is no policy {shown(name)}{hint}")
+
+
+def preset_under(preset: Preset, chosen: ToolResultSettings) -> Preset:
+    """Return the preset with the user's settings; a setting of null keeps the preset's value."""
+    limit, never = chosen.elide_limit_chars, chosen.never_prune
+    return replace(
+        preset,
+        elide_limit_chars=preset.elide_limit_chars if limit is None else limit,
+        never_prune=preset.never_prune if never is None else never,
+    )

@@ -1,4 +1,4 @@
-"""Warnings about how full the window is."""
+"""Warnings that a prompt approaches the size at which it is compacted."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ LEVELS: tuple[Level, ...] = ("info", "notice", "warning", "critical")
 
 
 class UsageWarning(Struct, frozen=True, kw_only=True):
-    """The prompt has come this far towards the size from which on it is compacted."""
+    """A prompt has reached some share of the size from which on it is compacted."""
 
     level: Level
     percent: int
@@ -24,12 +24,12 @@ class UsageWarning(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Say it to a person."""
+        """The warning in words."""
         return f"The prompt has {self.tokens:,} of {self.threshold:,} tokens, {self.percent} % of the {self.called}."
 
 
 class Warned(Struct, frozen=True, kw_only=True):
-    """What to say now, mildest first, and the levels that have been said and are not armed."""
+    """The warnings that are due, mildest first, and the levels that have warned and do not warn again yet."""
 
     warnings: tuple[UsageWarning, ...]
     warned: frozenset[str]
@@ -38,7 +38,7 @@ class Warned(Struct, frozen=True, kw_only=True):
 def warn(
     levels: WarningLevels, warned: frozenset[str], tokens: int, threshold: int, *, called: str = "threshold"
 ) -> Warned:
-    """Return the warnings that are due; a level that usage has fallen below can warn again."""
+    """Return the warnings that are due; a level warns again only after usage has fallen below it."""
     if threshold <= 0:
         return Warned(warnings=(), warned=frozenset())
     reached = tuple(level for level in LEVELS if _is_reached(levels, level, tokens, threshold))

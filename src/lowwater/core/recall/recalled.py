@@ -1,4 +1,7 @@
-"""What recall gives back, the handles it is asked by, and the schemas of its tools."""
+"""What recall returns, the handles that name messages (`lw:412`), and the definitions of the recall tools.
+
+The names and descriptions of the tools are part of every prompt: changing one moves the cached prefix of all sessions.
+"""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +24,53 @@ from lowwater.core.messages import (
 )
 from lowwater.errors import BadInput
 
+SEARCH = "lowwater_search"
+
+EXPAND = "lowwater_expand"
+
+MOST_WANTED = 20
+
 _LONGEST_NAME = 200
+
+_NUMBER = r"(?:lw:\s*)?([0-9]{1,15})"
+
+_RANGE = re.compile(rf"\s*{_NUMBER}(?:\s*(?:-|–|—|\bto\b)\s*{_NUMBER})?\s*", re.IGNORECASE)
+
+_ALONE = re.compile(r"\s*[0-9]{1,15}\s*")
+
+_QUOTES = " \t\r\n[](){}<>\"'`.;:"
+
+_SEARCHES = (
+    "Search everything said and done earlier in this conversation, including what was compacted and is no longer visible: user "
+    "messages, your own messages, tool calls with their arguments, complete tool results. Returns the messages that match best, "
+    "each with its handle (such as lw:412), its size in tokens, an excerpt around the matching words and its neighbours. Use it "
+    "when you need a detail from earlier that you cannot see now (an error message, a path, an id, a decision, what the user "
+    "asked for) instead of guessing or repeating work. To read a match in full, give its handle to lowwater_expand."
+)
+
+_QUERY = (
+    "Words that stand in the text you look for: an identifier, a file name, part of an error message. A message matches if it has "
+    "at least one of them; more words, and rarer ones, rank higher."
+)
+
+_LIMIT = "How many messages to return, at most 20; 5 if left out."
+
+_EXPANDS = (
+    "Get back the original text behind a handle. Handles stand in placeholders such as [terminal · pytest · 18,204 chars elided · "
+    "recall lw:412], in summaries of earlier turns (messages 12 to 408 are lw:12-408) and in the results of lowwater_search. The "
+    "handle of one message returns it word for word, tool results and call arguments included; pictures are only named. A range "
+    "returns its messages if they are short; otherwise, and for a summary, it lists what it consists of, one line each with handle, "
+    "size and first line, to be expanded further. Text that is too long is cut at a line end, and the result says how to ask for "
+    "the rest. When you know what you are looking for, ask `around` it: that is far smaller than the whole."
+)
+
+_HANDLE = "A message (lw:412) or a range of messages (lw:12-408)."
+
+_AROUND = "Return only the passages around these words; works for ranges and summaries too."
+
+_LINES = "Return only these lines of one message: [first, last], counted from 1."
+
+_CHARACTERS = "Return only these characters of one message: [first, last], counted from 1."
 
 
 class RecalledMessage(Struct, frozen=True, kw_only=True):
@@ -33,12 +82,12 @@ class RecalledMessage(Struct, frozen=True, kw_only=True):
 
     @property
     def handle(self) -> str:
-        """How a placeholder refers to it."""
+        """The handle by which placeholders refer to it."""
         return f"lw:{self.number}"
 
     @property
     def text(self) -> str:
-        """Everything it says, calls and results included; pictures and files by name."""
+        """Its text, with calls and results; images and files are only named."""
         return text_of(self.message)
 
     @property
@@ -48,42 +97,42 @@ class RecalledMessage(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(RecalledMessage, frozen=True, kw_only=True):
-    """A message that was asked for or found, with its neighbourhood."""
+    """A message that was asked for or found, with its neighbours."""
 
     excerpt: str = ""
-    """One line of it: around the words it was found by, or its first."""
+    """One line of it: around the words it was found by, or its first line."""
     group: Numbers
-    """The messages it belongs together with: a tool result with its call, a call with its results; itself at least."""
+    """The messages it belongs to: a tool result with its call, a call with its results; otherwise itself alone."""
     near: tuple[RecalledMessage, ...] = ()
-    """The rest of its group and the messages just before and after, in order, itself left out."""
+    """The rest of its group and the messages just before and after, in order, without itself."""
 
     @property
     def tokens_with_near(self) -> int:
-        """What it takes to show it with its neighbourhood."""
-        return self.tokens + sum(told.tokens for told in self.near)
+        """The size of the message and its neighbours together."""
+        return self.tokens + sum(message.tokens for message in self.near)
 
 
 class Child(Struct, frozen=True, kw_only=True):
-    """A message, or a summary that stands for several, as one line of an expansion."""
+    """One line of an expansion: a message, or a summary of several."""
 
     kind: Literal["message", "summary"]
     handle: str
     who: str
     """Who speaks, and which tools are called."""
     tokens: int
-    """Its own size: that of the summary, not of what it stands for."""
+    """Its own size; for a summary, not that of the messages it covers."""
     messages: int
-    """How many messages it stands for."""
+    """How many messages it covers."""
     first_line: str
     sources: tuple[Numbers, ...]
 
 
 class Expansion(Struct, frozen=True, kw_only=True):
-    """What a handle leads to, one level down."""
+    """What a handle expands to, one level down."""
 
     handle: str
     text: str
-    """What the summary says that the handle names; empty if it names messages."""
+    """The text of the summary that the handle names; empty if it names messages."""
     children: tuple[Child, ...]
 
     @property
@@ -93,7 +142,7 @@ class Expansion(Struct, frozen=True, kw_only=True):
 
 
 def text_of(message: Message) -> str:
-    """Return everything a message says, in order, as it was said; pictures, files and unknown blocks are named."""
+    """Return the text of a message, in order and unchanged; images, files and unknown blocks are named."""
     return "\n".join(text for part in message.parts if (text := _text(part)))
 
 
@@ -124,15 +173,9 @@ def _text(part: AnyPart) -> str:
 
 
 def _named(what: str, kind: str, source: str, data: str) -> str:
-    """Return the name of something that cannot be told in words."""
+    """Return a name for something that is not text."""
     where = f"{len(data):,} characters of {source}" if source == "base64" else data[:_LONGEST_NAME]
     return f"[{' · '.join(part for part in (what, kind, where) if part)}]"
-
-
-_NUMBER = r"(?:lw:\s*)?([0-9]{1,15})"
-_RANGE = re.compile(rf"\s*{_NUMBER}(?:\s*(?:-|–|—|\bto\b)\s*{_NUMBER})?\s*", re.IGNORECASE)
-_ALONE = re.compile(r"\s*[0-9]{1,15}\s*")
-_QUOTES = " \t\r\n[](){}<>\"'`.;:"
 
 
 def handle_of(numbers: Sequence[Numbers]) -> str:
@@ -142,9 +185,10 @@ def handle_of(numbers: Sequence[Numbers]) -> str:
 
 
 def read_handle(text: str, *, of: int) -> tuple[Numbers, ...]:
-    """Return the messages that a handle names, or raise BadInput if it is none or the session, which has `of`, lacks them.
+    """Return the messages that a handle names, in a session of `of` messages.
 
-    `412`, `lw:12-408`, `lw:12 to lw:408` and `[lw:12-40, 42-408]` are handles.
+    Raises BadInput if it is not a handle or the session does not have them. `412`, `lw:12-408`, `lw:12 to lw:408` and
+    `[lw:12-40, 42-408]` are handles.
     """
     spans = [_span(piece, text) for piece in text.strip(_QUOTES).split(",")]
     for span in spans:
@@ -163,7 +207,7 @@ def is_handle(text: str) -> bool:
 
 
 def names_messages(text: str) -> bool:
-    """Return whether a text that may also be words to search for is meant as a handle; a number alone is."""
+    """Return whether a text that may also be words to search for is a handle; a number alone is."""
     return is_handle(text) or bool(_ALONE.fullmatch(text))
 
 
@@ -178,7 +222,7 @@ def _span(piece: str, text: str) -> Numbers:
 
 
 def clipped(text: str, most: int = 60) -> str:
-    """Return a text that somebody else wrote as a short quotation that is safe to show."""
+    """Return a short quotation of a text by others, safe to show."""
     flat = "".join(character if character.isprintable() else " " for character in text[: 2 * most])
     flat = " ".join(flat.split())
     return f"“{flat}”" if len(flat) <= most and len(text) <= 2 * most else f"“{flat[:most]}…”"
@@ -189,7 +233,7 @@ def _counted(messages: int) -> str:
 
 
 def _merged(spans: Sequence[Numbers]) -> tuple[Numbers, ...]:
-    """Return the same messages in order, each once, in as few ranges as possible."""
+    """Return the same messages in order and in as few ranges as possible."""
     merged: list[Numbers] = []
     for span in sorted(spans, key=lambda span: span.first):
         if merged and span.first <= merged[-1].last + 1:
@@ -199,56 +243,29 @@ def _merged(spans: Sequence[Numbers]) -> tuple[Numbers, ...]:
     return tuple(merged)
 
 
-SEARCH = "lowwater_search"
-EXPAND = "lowwater_expand"
-MOST_WANTED = 20
-
-_SEARCHES = (
-    "Search everything said and done earlier in this conversation, including what was compacted and is no longer visible: user "
-    "messages, your own messages, tool calls with their arguments, complete tool results. Returns the messages that match best, "
-    "each with its handle (such as lw:412), its size in tokens, an excerpt around the matching words and its neighbours. Use it "
-    "when you need a detail from earlier that you cannot see now (an error message, a path, an id, a decision, what the user "
-    "asked for) instead of guessing or repeating work. To read a match in full, give its handle to lowwater_expand."
-)
-_QUERY = (
-    "Words that stand in the text you look for: an identifier, a file name, part of an error message. A message matches if it has "
-    "at least one of them; more words, and rarer ones, rank higher."
-)
-_LIMIT = "How many messages to return, at most 20; 5 if left out."
-_EXPANDS = (
-    "Get back the original text behind a handle. Handles stand in placeholders such as [terminal · pytest · 18,204 chars elided · "
-    "recall lw:412], in summaries of earlier turns (messages 12 to 408 are lw:12-408) and in the results of lowwater_search. The "
-    "handle of one message returns it word for word, tool results and call arguments included; pictures are only named. A range "
-    "returns its messages if they are short; otherwise, and for a summary, it lists what it consists of, one line each with handle, "
-    "size and first line, to be expanded further. Text that is too long is cut at a line end, and the result says how to ask for "
-    "the rest. When you know what you are looking for, ask `around` it: that is far smaller than the whole."
-)
-_HANDLE = "A message (lw:412) or a range of messages (lw:12-408)."
-_AROUND = "Return only the passages around these words; works for ranges and summaries too."
-_LINES = "Return only these lines of one message: [first, last], counted from 1."
-_CHARACTERS = "Return only these characters of one message: [first, last], counted from 1."
-
-
 def openai_tools() -> list[dict[str, Any]]:
     """Return the tools for `tools` of a chat request; a new list each time, always the same content."""
     return [
-        {"type": "function", "function": {"name": name, "description": said, "parameters": schema}}
-        for name, said, schema in _tools()
+        {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+        for name, description, schema in _tools()
     ]
 
 
 def anthropic_tools() -> list[dict[str, Any]]:
     """Return the tools for `tools` of a Messages request; a new list each time, always the same content."""
-    return [{"name": name, "description": said, "input_schema": schema} for name, said, schema in _tools()]
+    return [
+        {"name": name, "description": description, "input_schema": schema}
+        for name, description, schema in _tools()
+    ]
 
 
 def is_recall(name: str) -> bool:
-    """Return whether a tool is one of these; an MCP client puts the server's name before it."""
+    """Return whether a tool is a recall tool; an MCP client puts `mcp__SERVER__` before its name."""
     return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND)
 
 
 def offers_recall(tools_json: bytes) -> bool:
-    """Return whether `tools` of a request, as JSON, let the model expand a handle; anything unreadable does not."""
+    """Return whether a request's `tools`, as JSON, include `lowwater_expand`; unreadable JSON does not."""
     if EXPAND.encode() not in tools_json:
         return False
     try:
@@ -289,6 +306,6 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     }
 
 
-def _pair(said: str) -> dict[str, Any]:
+def _pair(description: str) -> dict[str, Any]:
     number = {"type": "integer", "minimum": 1}
-    return {"type": "array", "items": number, "minItems": 2, "maxItems": 2, "description": said}
+    return {"type": "array", "items": number, "minItems": 2, "maxItems": 2, "description": description}

@@ -1,4 +1,7 @@
-"""Recall as tools for the model: arguments and answers."""
+"""The recall tools for the model: reading the arguments of a call and writing its answer, within a number of tokens.
+
+The model reads every sentence here, errors included: they say what to change in the next call.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +18,14 @@ from lowwater.core.recall.expand import (
     OpenedHandle,
     caption,
     children_of,
+    end_within,
     fill,
-    fitting,
     open_handle,
     part_of,
     read_messages,
     show,
     show_around,
-    shown,
+    summaries_in_view,
 )
 from lowwater.core.recall.recalled import (
     EXPAND,
@@ -44,24 +47,33 @@ from lowwater.core.recall.search import (
     first_line,
     group_of,
     recalled_messages,
-    without,
+    subtract,
 )
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
 
 _LONGEST = 4_000
+
 _PAIR = re.compile(r"\s*\[?\s*([0-9]{1,15})(?:\s*[-–,:]\s*([0-9]{1,15}))?\s*\]?\s*")
 
+_MOST_NEIGHBOURS = 4
+"""How many neighbours of a match are listed."""
 
-class SearchFor(Struct, frozen=True, kw_only=True):
-    """What `lowwater_search` was asked."""
+_NEIGHBOUR_WIDTH = 80
+
+_SUMMARY_SHARE = 0.5
+"""The share of the room for the text of a summary that is no longer in the view."""
+
+
+class SearchArguments(Struct, frozen=True, kw_only=True):
+    """The arguments of `lowwater_search`."""
 
     query: str
     limit: int
 
 
-class ExpandTo(Struct, frozen=True, kw_only=True):
-    """What `lowwater_expand` was asked; at most one of the last three is given."""
+class ExpandArguments(Struct, frozen=True, kw_only=True):
+    """The arguments of `lowwater_expand`; at most one of the last three is given."""
 
     handle: str
     around: str = ""
@@ -69,27 +81,27 @@ class ExpandTo(Struct, frozen=True, kw_only=True):
     characters: Numbers | None = None
 
 
-def read_arguments(name: str, arguments: object) -> SearchFor | ExpandTo:
-    """Return what a tool was asked, or raise BadInput."""
+def read_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments:
+    """Return the arguments of a tool call, or raise BadInput."""
     if not is_recall(name):
         raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH} or {EXPAND}")
     fields = _fields(arguments)
     if name.endswith(SEARCH):
         _only(fields, SEARCH, "query", "limit")
-        return SearchFor(query=_words(fields, "query", SEARCH), limit=_limit(fields.get("limit")))
+        return SearchArguments(query=_text(fields, "query", SEARCH), limit=_limit(fields.get("limit")))
     _only(fields, EXPAND, "handle", "around", "lines", "characters")
     if len(fields.keys() & {"around", "lines", "characters"}) > 1:
         raise BadInput("give only one of around, lines and characters")
-    return ExpandTo(
-        handle=_words(fields, "handle", EXPAND),
-        around=_words(fields, "around", EXPAND) if "around" in fields else "",
+    return ExpandArguments(
+        handle=_text(fields, "handle", EXPAND),
+        around=_text(fields, "around", EXPAND) if "around" in fields else "",
         lines=_pair(fields, "lines"),
         characters=_pair(fields, "characters"),
     )
 
 
 def _fields(arguments: object) -> dict[str, object]:
-    """Return the arguments that were given; null is as good as nothing."""
+    """Return the arguments that were given; null counts as not given."""
     if isinstance(arguments, str | bytes):
         try:
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
@@ -107,7 +119,7 @@ def _only(fields: Mapping[str, object], tool: str, *known: str) -> None:
         raise BadInput(f"{tool} has no argument {clipped(unknown)}: it takes {', '.join(known)}")
 
 
-def _words(fields: Mapping[str, object], name: str, tool: str) -> str:
+def _text(fields: Mapping[str, object], name: str, tool: str) -> str:
     value = fields.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if abs(value) < 10**15 else ""
@@ -161,82 +173,17 @@ def _number(value: object) -> int | None:
             return None
 
 
-def results_of(messages: Sequence[Numbered], one: RecalledMessage) -> list[RecalledMessage]:
-    """Return the messages with the results of a message's calls, as far as they are near; none if it calls nothing."""
-    wanted = {call.id for call in one.message.calls}
-    if not wanted:
-        return []
-    last = group_of(messages, one.number).last
-    if last == one.number:
-        return []
-    behind = recalled_messages(messages, Numbers(first=one.number + 1, last=last))
-    return [each for each in behind if any(result.call_id in wanted for result in each.message.results)]
-
-
-def show_call(
-    messages: Sequence[Numbered],
-    one: RecalledMessage,
-    results: Sequence[RecalledMessage],
-    tokens: int,
-    count: Count,
-) -> str | None:
-    """Return a call under its caption and behind it the results that fit, in order; the caption names the others.
-
-    None if there is no room for the call and the names.
-    """
-    named = list(results)
-    pages: list[str] = []
-    shown = _call(messages, one, named, tokens, count)
-    if shown is None:
-        return None
-    for each in results:
-        page = f"[{caption(messages, each)}]\n{each.text}"
-        rest = [other for other in named if other is not each]
-        # A call that is itself cut says how to go on in its last line, and leaves no room anyway.
-        whole = f"[{_said(messages, one, rest)}]\n{one.text}"
-        text = "\n\n".join([whole, *pages, page])
-        if each.tokens <= tokens and count(text) <= tokens:
-            named, shown = rest, text
-            pages.append(page)
-    return shown
-
-
-def _call(
-    messages: Sequence[Numbered],
-    one: RecalledMessage,
-    named: Sequence[RecalledMessage],
-    tokens: int,
-    count: Count,
-) -> str | None:
-    part = part_of(one, lines=None, characters=None)
-    return show(one, _said(messages, one, named), part, tokens, count)
-
-
-def _said(messages: Sequence[Numbered], one: RecalledMessage, named: Sequence[RecalledMessage]) -> str:
-    """Return the caption of a call, with the handles of those of its results that are not shown."""
-    listed = ", ".join(f"{each.handle} ({each.tokens:,} tokens)" for each in named)
-    what = "result" if len(named) == 1 else "results"
-    return caption(messages, one) + (f" · {what} in {listed}" if named else "")
-
-
-_BESIDE = 4
-"""Neighbours of a match that are named."""
-_BESIDE_WIDTH = 80
-_SUMMARY_SHARE = 0.5
-"""Of the room, for what a summary says that is no longer in the view."""
-
-
-def tell_search(
-    ledger: Ledger, asked: SearchFor, search: Search | None, tokens: int, count: Count
+def answer_search(
+    ledger: Ledger, asked: SearchArguments, search: Search | None, tokens: int, count: Count
 ) -> str | None:
     """Return the matches, each with an excerpt and its neighbours, as many as fit; None if not even one does.
 
-    Those that the view shows as they were come last and are marked: they need no recall.
+    Messages that the view shows unchanged come last and are marked: they need no recall.
     """
     if is_handle(asked.query):
         raise BadInput(f"{clipped(asked.query)} is a handle: give it to lowwater_expand")
     visible = {item.number for item in ledger.view.items if isinstance(item, Original)}
-    # Where nothing was compacted there is nothing to prefer, and no reason to look any further.
+    # If nothing was compacted, everything is in view and there is nothing to prefer.
     last = visible if len(visible) < len(ledger.messages) else ()
     found = list(find(ledger, asked.query, search=search, limit=asked.limit, last=last))
     if not found:
@@ -255,8 +202,18 @@ def tell_search(
     return fill((_match(ledger, one, in_view=one.number in visible) for one in found), tokens, count, frame)
 
 
-def tell_expand(ledger: Ledger, asked: ExpandTo, tokens: int, count: Count) -> str | None:
-    """Return what a handle leads to, as much as fits; None if nothing does."""
+def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> Block[int]:
+    heading = f"{caption(ledger.messages, one)}{' · in view' if in_view else ''}"
+    nearest = sorted(one.near, key=lambda near: abs(near.number - one.number))[:_MOST_NEIGHBOURS]
+    beside = [
+        f"  beside it {near.handle} · {near.who} · {near.tokens:,} tokens · {first_line(near.text, _NEIGHBOUR_WIDTH)}"
+        for near in sorted(nearest, key=lambda near: near.number)
+    ]
+    return Block(text="\n".join([heading, f"  {one.excerpt}", *beside]), about=one.number)
+
+
+def answer_expand(ledger: Ledger, asked: ExpandArguments, tokens: int, count: Count) -> str | None:
+    """Return what a handle expands to, as much as fits; None if nothing does."""
     opened = open_handle(ledger, asked.handle)
     numbers = opened.numbers
     if counted(numbers) == 1:
@@ -271,33 +228,83 @@ def tell_expand(ledger: Ledger, asked: ExpandTo, tokens: int, count: Count) -> s
 
 
 def _one(
-    ledger: Ledger, asked: ExpandTo, numbers: Sequence[Numbers], tokens: int, count: Count
+    ledger: Ledger, asked: ExpandArguments, numbers: Sequence[Numbers], tokens: int, count: Count
 ) -> str | None:
-    """Return one message, or the part of it that was asked for; a call comes with its results."""
+    """Return one message, or the wanted part of it; a call comes with its results."""
     (one,) = read_messages(ledger, numbers)
     is_whole = not (asked.lines or asked.characters)
     results = results_of(ledger.messages, one) if is_whole else []
     if asked.around:
         answers = (Numbers(first=each.number, last=each.number) for each in results)
         return show_around(ledger, (*numbers, *answers), asked.around, tokens, count)
-    if results and (told := show_call(ledger.messages, one, results, tokens, count)) is not None:
-        return told
+    if results and (answer := show_call(ledger.messages, one, results, tokens, count)) is not None:
+        return answer
     part = part_of(one, lines=asked.lines, characters=asked.characters)
     return show(one, caption(ledger.messages, one), part, tokens, count)
 
 
-def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> Block[int]:
-    said = f"{caption(ledger.messages, one)}{' · in view' if in_view else ''}"
-    nearest = sorted(one.near, key=lambda told: abs(told.number - one.number))[:_BESIDE]
-    beside = [
-        f"  beside it {told.handle} · {told.who} · {told.tokens:,} tokens · {first_line(told.text, _BESIDE_WIDTH)}"
-        for told in sorted(nearest, key=lambda told: told.number)
-    ]
-    return Block(text="\n".join([said, f"  {one.excerpt}", *beside]), about=one.number)
+def results_of(messages: Sequence[Numbered], one: RecalledMessage) -> list[RecalledMessage]:
+    """Return the messages with the results of a message's calls, if they are near; none if it calls nothing."""
+    wanted = {call.id for call in one.message.calls}
+    if not wanted:
+        return []
+    last = group_of(messages, one.number).last
+    if last == one.number:
+        return []
+    later = recalled_messages(messages, Numbers(first=one.number + 1, last=last))
+    return [each for each in later if any(result.call_id in wanted for result in each.message.results)]
+
+
+def show_call(
+    messages: Sequence[Numbered],
+    one: RecalledMessage,
+    results: Sequence[RecalledMessage],
+    tokens: int,
+    count: Count,
+) -> str | None:
+    """Return a call under its caption, followed by the results that fit, in order; the caption names the others.
+
+    Returns None if there is no room for the call and these names.
+    """
+    named = list(results)
+    pages: list[str] = []
+    shown = _call(messages, one, named, tokens, count)
+    if shown is None:
+        return None
+    for each in results:
+        page = f"[{caption(messages, each)}]\n{each.text}"
+        rest = [other for other in named if other is not each]
+        # A call that was cut says how to go on in its last line, and has left no room anyway.
+        whole = f"[{_call_caption(messages, one, rest)}]\n{one.text}"
+        text = "\n\n".join([whole, *pages, page])
+        if each.tokens <= tokens and count(text) <= tokens:
+            named, shown = rest, text
+            pages.append(page)
+    return shown
+
+
+def _call(
+    messages: Sequence[Numbered],
+    one: RecalledMessage,
+    named: Sequence[RecalledMessage],
+    tokens: int,
+    count: Count,
+) -> str | None:
+    part = part_of(one, lines=None, characters=None)
+    return show(one, _call_caption(messages, one, named), part, tokens, count)
+
+
+def _call_caption(
+    messages: Sequence[Numbered], one: RecalledMessage, named: Sequence[RecalledMessage]
+) -> str:
+    """Return the caption of a call, with the handles of its results that are not shown."""
+    listed = ", ".join(f"{each.handle} ({each.tokens:,} tokens)" for each in named)
+    what = "result" if len(named) == 1 else "results"
+    return caption(messages, one) + (f" · {what} in {listed}" if named else "")
 
 
 def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
-    """Return all messages word for word if that is one level down and fits; else None."""
+    """Return all messages word for word if they are one level down and fit; else None."""
     if opened.made_of:
         return None
     pages: list[str] = []
@@ -327,9 +334,9 @@ def _head(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> st
         return f"[{handle} · {messages:,} messages, one line each · expand the handle of one to read it]"
     what = f"[{handle} · summary of {counted(opened.summary.sources):,} messages]"
     below = "[it was made of these · expand the handle of one to read it]"
-    if any(one.summary == opened.summary for one in shown(ledger)):
+    if any(one.summary == opened.summary for one in summaries_in_view(ledger)):
         return f"{what}\n{below}"
-    end = fitting(opened.text, 0, len(opened.text), tokens, count)
+    end = end_within(opened.text, 0, len(opened.text), tokens, count)
     cut = "" if end == len(opened.text) else "\n[the summary goes on]"
     return f"{what}\n{opened.text[:end]}{cut}\n{below}"
 
@@ -344,5 +351,5 @@ def _lines(children: Iterator[Child]) -> Iterator[Block[int]]:
 def _rest(numbers: Sequence[Numbers], left: int | None) -> str:
     if left is None:
         return ""
-    rest = tuple(without(numbers, (Numbers(first=1, last=left - 1),)))
+    rest = tuple(subtract(numbers, (Numbers(first=1, last=left - 1),)))
     return f"\n[{counted(rest):,} more messages follow: expand {handle_of(rest)}]"

@@ -1,10 +1,10 @@
-"""Learns from reported usage how a session's counts become the provider's tokens.
+"""Learning from reported usage how to convert a session's counts into the provider's tokens.
 
     prompt = hidden + scale × counted
 
-`hidden` is what the count cannot see (a system prompt and tools the client keeps to itself, reminders it injects) and
-`scale` the difference between vocabularies. The scale is learned from growth between calls, which the hidden part does
-not touch, and starts at what is known of the model's family.
+`hidden` is what was not counted (a system prompt and tools that the client does not pass on, reminders it injects), and
+`scale` is the difference between vocabularies. The scale is learned from the growth between calls, which does not depend
+on the hidden part, and starts at what is known about the model's family.
 """
 
 from statistics import median
@@ -16,23 +16,23 @@ from lowwater.core.stored_form import stored_as
 
 LOWEST_SCALE = 0.5
 HIGHEST_SCALE = 4.0
-"""No vocabulary in use is further from another than this; whatever says so is something else."""
+"""No two vocabularies in use differ by more; a larger ratio has another cause."""
 PRIOR_TOKENS = 16_000
-"""The family's scale weighs as much as this many counted tokens of growth in the session itself."""
+"""The family's scale weighs as much as this many counted tokens of growth in the session."""
 STRANGEST_GROWTH = 2.0
-"""One call moves the scale as if its growth were at most this factor away from what the family's scale predicts."""
+"""The growth of one call counts as at most this factor away from what the family's scale predicts."""
 _MEASURED = 500
-"""Counted tokens of growth from which on the ratio measured in a session says something."""
+"""Counted tokens of growth from which the ratio measured in a session is meaningful."""
 REMEMBERED = 10
-"""The hidden part is the median over this many newest calls."""
+"""The hidden part is the median over this many of the newest calls."""
 LARGEST_REPORT = 1e12
-"""No prompt has this many tokens; a report that says so is no report."""
+"""No prompt has this many tokens; a report of more is ignored."""
 
 
 class Observation(
     Struct, frozen=True, kw_only=True, rename=stored_as("observation"), forbid_unknown_fields=True
 ):
-    """One call: what was counted before it, and the prompt the provider reported for it."""
+    """One call: the counted size of its prompt, and the size the provider reported."""
 
     counted: int
     reported: int
@@ -41,7 +41,7 @@ class Observation(
 class Calibration(
     Struct, frozen=True, kw_only=True, rename=stored_as("calibration"), forbid_unknown_fields=True
 ):
-    """What one session's usage has taught so far; a new value after each call."""
+    """What was learned from a session's usage; an immutable value, replaced after each call."""
 
     prior: float = 1.0
     """The family's scale."""
@@ -52,23 +52,24 @@ class Calibration(
 
     @property
     def scale(self) -> float:
-        """How many of the provider's tokens one counted token is."""
-        start = _within(self.prior, LOWEST_SCALE, HIGHEST_SCALE)
+        """The provider's tokens per counted token."""
+        start = _clamp(self.prior, LOWEST_SCALE, HIGHEST_SCALE)
         learned = (start * PRIOR_TOKENS + self.grown_reported) / (PRIOR_TOKENS + self.grown_counted)
-        return _within(learned, LOWEST_SCALE, HIGHEST_SCALE)
+        return _clamp(learned, LOWEST_SCALE, HIGHEST_SCALE)
 
     @property
     def hidden(self) -> float:
-        """How many of the provider's tokens stand in every prompt unseen; below zero if the count is too high."""
+        """The provider's tokens in every prompt that were not counted; negative if the count is too high."""
         if not self.recent:
             return 0.0
         scale = self.scale
         return median(seen.reported - scale * seen.counted for seen in self.recent)
 
     def unsure(self, counted_now: int) -> int:
-        """Return by how much `next_prompt` may fall short: what came since the last report may be as dear as all that was measured.
+        """Return by how many tokens the next prompt may exceed `next_prompt`.
 
-        The scale follows slowly, so that nothing odd moves it; where a limit must hold, what was measured counts in full.
+        The scale follows slowly, so that outliers do not move it. Where a limit must hold, what was counted since the last
+        report is assumed to have the measured ratio in full.
         """
         if not self.recent or counted_now <= self.recent[-1].counted:
             return 0
@@ -83,8 +84,8 @@ class Calibration(
     def observe(self, *, counted: int, reported: float) -> "Calibration":
         """Return the calibration after a call whose prompt was `counted` by us and `reported` by the provider.
 
-        A report that no prompt can have teaches nothing. Where the prompt shrank, the client or Lowwater has
-        rewritten it: the scale stays, the hidden part is learned anew.
+        An impossible report is ignored. If the prompt shrank, the client or Lowwater has rewritten it: the scale stays,
+        and the hidden part is learned again.
         """
         if not 1 <= reported <= LARGEST_REPORT or counted < 0:
             return self
@@ -95,26 +96,26 @@ class Calibration(
         counted_growth, reported_growth = now.counted - last.counted, now.reported - last.reported
         if counted_growth < 0 or reported_growth < 0:
             return replace(self, recent=(now,))
-        expected = _within(self.prior, LOWEST_SCALE, HIGHEST_SCALE) * counted_growth
-        believed = _within(reported_growth, expected / STRANGEST_GROWTH, expected * STRANGEST_GROWTH)
+        expected = _clamp(self.prior, LOWEST_SCALE, HIGHEST_SCALE) * counted_growth
+        plausible = _clamp(reported_growth, expected / STRANGEST_GROWTH, expected * STRANGEST_GROWTH)
         return replace(
             self,
             grown_counted=self.grown_counted + counted_growth,
-            grown_reported=self.grown_reported + believed,
+            grown_reported=self.grown_reported + plausible,
             recent=(*self.recent, now)[-REMEMBERED:],
         )
 
     def restart(self) -> "Calibration":
-        """Return the calibration for a conversation that was rewritten: the scale stays, the rest is forgotten."""
+        """Return the calibration for a conversation that was rewritten: only the scale stays."""
         return replace(self, recent=())
 
     def predict(self, counted: int) -> int:
-        """Return how large a prompt of `counted` tokens will be reported, whatever was sent before it."""
+        """Return the size that will be reported for a prompt of `counted` tokens, regardless of the last report."""
         scaled = self.scale * counted
         return round(max(self.hidden + scaled, scaled / 2))
 
     def next_prompt(self, counted_now: int) -> int:
-        """Return how large the next prompt will be: the last one reported and what was counted since.
+        """Return the expected size of the next prompt: the last reported one plus what was counted since.
 
         Before the first report it is `predict`.
         """
@@ -125,6 +126,6 @@ class Calibration(
         return round(max(grown, self.scale * counted_now / 2))
 
 
-def _within(value: float, lowest: float, highest: float) -> float:
-    """Return `value` brought between two bounds; what is no number becomes the lowest."""
+def _clamp(value: float, lowest: float, highest: float) -> float:
+    """Return `value` clamped to two bounds; NaN becomes the lower one."""
     return min(max(value, lowest), highest) if value == value else lowest  # noqa: PLR0124  # NaN is not itself

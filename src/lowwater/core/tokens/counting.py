@@ -1,4 +1,4 @@
-"""Counting messages, system prompts and tools, by the rules of each family of models."""
+"""Counting the tokens of messages, system prompts and tools, by the rules of each family of models."""
 
 import re
 from typing import Literal, TypeVar
@@ -21,9 +21,35 @@ from lowwater.core.models.names import is_boundary, read_name
 from lowwater.core.tokens.media import count_document, count_picture
 from lowwater.protocols import Tokenizer
 
+T = TypeVar("T")
+SIGNATURE_TOKENS = 0.18
+"""Tokens of thinking per character of its signature beyond the first 200.
+
+A signature grows with the thinking that it signs, of which the text may be only a digest or nothing. In recorded Claude
+Code sessions (Opus 4.5 and 4.6, Sonnet 4.5) the prompt grows by 0.20 to 0.21 tokens per character, which is 0.18 in
+o200k. On answers of Opus 4.6 with thinking, the median error falls from 136 tokens (counting the text) to 71.
+"""
+SIGNATURE_ENVELOPE = 200
+"""Characters that every signature has, whatever it signs."""
+DATA_TOKENS = 1_600
+"""The tokens of a run of base64 inside a block of unknown type, which is not read as text."""
+CLAUDE_TOOL_PROMPT = 346
+"""The tokens of the instructions that Anthropic adds to a request with tools."""
+TOOLS_END = 12
+TOOL_START = 7
+PROPERTIES_START = 3
+PROPERTY = 3
+CHOICE = 3
+"""How OpenAI's tools are counted, which its models see as declarations rather than JSON: 12 once, 7 for each tool, 3 if it
+takes arguments, 3 for each argument, 3 for each value of an enumeration but the first."""
+BLOCK = 4
+"""Around the system prompt, or one block of it."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{2000,}")
+
 
 class Framing(Struct, frozen=True, kw_only=True):
-    """The tokens around content, and how arguments and pictures are rendered."""
+    """The tokens that a model's prompt format adds around content, and how arguments and images are counted."""
 
     message: int
     """Around one message: its start, role and end."""
@@ -32,48 +58,33 @@ class Framing(Struct, frozen=True, kw_only=True):
     result: int
     """Around one tool result, beyond its message."""
     argument: int
-    """Around one argument, where arguments are rendered one by one."""
+    """Around one argument, if arguments are rendered one by one."""
     arguments: Literal["text", "values"]
-    """Rendered as the JSON text the model wrote, or as a list of names and bare values."""
+    """Whether arguments are rendered as the JSON text the model wrote, or as names and bare values."""
     pictures: Literal["tiles", "area"]
-    """Counted in tiles of 512 pixels, or by width × height."""
+    """Whether images are counted in tiles of 512 pixels or by width × height."""
 
 
 CHAT = Framing(message=4, call=11, result=5, argument=0, arguments="text", pictures="tiles")
-"""OpenAI's, assumed of every model that is not Claude.
+"""OpenAI's, which is assumed for every model that is not Claude.
 
-What Codex's models write beyond text, names, arguments and reasoning is nearly always 4 for a text, 11 for a call, 18 for
-both and 7 n more than 20 for n parallel calls; a result adds 9 to the next prompt. `python -m bench.counting framing`.
+Measured by `python -m bench.counting framing`: beyond text, names, arguments and reasoning, Codex's models nearly always
+write 4 tokens for a text, 11 for a call, 18 for both and 20 + 7 n for n parallel calls; a result adds 9 to the next prompt.
 """
-
 CLAUDE = Framing(message=4, call=24, result=8, argument=18, arguments="values", pictures="area")
-"""Claude's: a call is spelled out with a start and an end for each argument, which costs more than its JSON."""
+"""Claude's: in a call each argument has a start and an end tag, which takes more tokens than JSON."""
 
 
 def framing_of(message: Message) -> Framing:
-    """Return the framing of the format a message came in, for callers that do not know the model."""
+    """Return the framing for the format a message came in, for callers that do not know the model."""
     return CLAUDE if message.wire is not None and message.wire.format == "anthropic" else CHAT
 
 
-SIGNATURE_TOKENS = 0.18
-"""Tokens of thinking per character of its signature beyond the first 200.
-
-A signature grows with the thinking it vouches for, of which the text beside it may be a digest or nothing. On recorded
-Claude Code sessions (Opus 4.5 and 4.6, Sonnet 4.5) the prompt grows by 0.20 to 0.21 tokens per character, which is 0.18
-in o200k; the median miss on answers of Opus 4.6 with thinking falls from 136 tokens by the text to 71.
-"""
-SIGNATURE_ENVELOPE = 200
-DATA_TOKENS = 1_600
-"""What a stretch of base64 inside a block of unknown type counts: media are not read as text."""
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{2000,}")
-
-
 def count_message(message: Message, tokenizer: Tokenizer, *, framing: Framing | None = None) -> int:
-    """Return how many tokens `message` is in a prompt; every text in it is given to `tokenizer` once.
+    """Return how many tokens `message` takes in a prompt; each text in it is passed to `tokenizer` once.
 
-    Without a framing it is that of the format the message came in. Thinking counts, whether or not the provider will
-    leave it out of later prompts: see `count_thinking`.
+    Without `framing`, that of the message's format is used. Thinking is counted, whether or not the provider drops it
+    from later prompts (`count_thinking`).
     """
     around = framing_of(message) if framing is None else framing
     name = 1 + tokenizer.count(message.name) if message.name and message.role == "user" else 0
@@ -81,8 +92,8 @@ def count_message(message: Message, tokenizer: Tokenizer, *, framing: Framing | 
 
 
 def count_thinking(message: Message, tokenizer: Tokenizer) -> int:
-    """Return how many tokens of `count_message` are thinking, which some models drop at the user's next message."""
-    return sum(_count_thought(part, tokenizer) for part in message.thinking)
+    """Return how many of the tokens in `count_message` are thinking, which some models drop at the user's next message."""
+    return sum(_count_thinking_part(part, tokenizer) for part in message.thinking)
 
 
 def _count_part(part: AnyPart, tokenizer: Tokenizer, around: Framing) -> int:
@@ -95,7 +106,7 @@ def _count_part(part: AnyPart, tokenizer: Tokenizer, around: Framing) -> int:
         case ToolResult():
             return around.result + sum(_count_part(inner, tokenizer, around) for inner in part.parts)
         case Thinking():
-            return _count_thought(part, tokenizer)
+            return _count_thinking_part(part, tokenizer)
         case Image():
             return count_picture(part, around.pictures)
         case Document():
@@ -104,7 +115,7 @@ def _count_part(part: AnyPart, tokenizer: Tokenizer, around: Framing) -> int:
             return _count_opaque(part.body, tokenizer)
 
 
-def _count_thought(part: Thinking, tokenizer: Tokenizer) -> int:
+def _count_thinking_part(part: Thinking, tokenizer: Tokenizer) -> int:
     signed = int((len(part.signature) - SIGNATURE_ENVELOPE) * SIGNATURE_TOKENS)
     return max(signed, tokenizer.count(part.text))
 
@@ -117,7 +128,7 @@ def _count_arguments(arguments: str, tokenizer: Tokenizer, around: Framing) -> i
 
 
 def _bare_values(arguments: str) -> list[str] | None:
-    """Return the values of a JSON object, strings without their quotes; None if `arguments` is no such object."""
+    """Return the values of a JSON object, strings without their quotes; None if `arguments` is not an object."""
     try:
         values = msgspec.json.decode(arguments, type=dict[str, Raw])
         return [_bare(bytes(value)) for value in values.values()]
@@ -135,21 +146,145 @@ def _count_opaque(body: str, tokenizer: Tokenizer) -> int:
 
 
 def count_parts(message: Message, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Return the size of every part; what stands around the message counts with its first, so the sum is the message's."""
+    """Return the size of each part; the message's framing counts with the first part, so that the sum is the message's size."""
     around = count_message(message.with_parts(()), tokenizer)
     sizes = [count_message(message.with_parts((part,)), tokenizer) - around for part in message.parts]
     return (sizes[0] + around, *sizes[1:]) if sizes else ()
 
 
+class _Block(Struct):
+    type: str = ""
+    text: str = ""
+
+
+class _Schema(Struct):
+    type: str | list[str] = ""
+    description: str = ""
+    enum: list[Raw] = []
+    properties: "dict[str, _Schema]" = {}
+    items: "_Schema | bool | None" = None
+
+
+class _Function(Struct):
+    name: str
+    description: str = ""
+    parameters: _Schema | None = None
+
+
+class _Tool(Struct):
+    function: _Function
+
+
+class _Flat(_Function, kw_only=True):
+    type: Literal["function"]
+
+
+def count_preamble(system: bytes, tools: bytes, tokenizer: Tokenizer) -> int:
+    """Return how many tokens system prompt and tools take; both are JSON bytes, empty if there are none.
+
+    Functions in OpenAI's formats are counted as OpenAI renders them, every other tool by its JSON text. Bytes of an
+    unexpected shape are counted as text.
+    """
+    return _count_system(system, tokenizer) + _count_tools(tools, tokenizer)
+
+
+def _count_system(system: bytes, tokenizer: Tokenizer) -> int:
+    blocks = _blocks(system)
+    return sum(BLOCK + tokenizer.count(text) for text in blocks if text)
+
+
+def _blocks(system: bytes) -> list[str]:
+    """Return the texts of a system prompt, which is a string or a list of blocks; unknown blocks are returned as JSON."""
+    if not system:
+        return []
+    try:
+        match msgspec.json.decode(system, type=str | list[Raw] | None):
+            case None:
+                return []
+            case str() as text:
+                return [text]
+            case blocks:
+                return [_block_text(bytes(block)) for block in blocks]
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return [system.decode("utf-8", "replace")]
+
+
+def _block_text(block: bytes) -> str:
+    try:
+        known = msgspec.json.decode(block, type=_Block)
+    except msgspec.MsgspecError:
+        return block.decode()
+    return known.text if known.type == "text" else block.decode()
+
+
+def _count_tools(tools: bytes, tokenizer: Tokenizer) -> int:
+    if not tools:
+        return 0
+    try:
+        listed = msgspec.json.decode(tools, type=list[Raw] | None) or []
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return tokenizer.count(tools.decode("utf-8", "replace"))
+    functions = [_function(bytes(tool)) for tool in listed]
+    total = 0
+    for tool, function in zip(listed, functions, strict=True):
+        if function is not None:
+            total += _count_function(function, tokenizer)
+        else:
+            total += tokenizer.count(_compact(bytes(tool)))
+    if any(function is not None for function in functions):
+        total += TOOLS_END
+    if any(function is None for function in functions):
+        total += CLAUDE_TOOL_PROMPT
+    return total
+
+
+def _function(tool: bytes) -> _Function | None:
+    """Return the function that a chat or Responses tool declares; None for any other tool or an unusual schema."""
+    nested = _decode_as(tool, _Tool)
+    return nested.function if nested is not None else _decode_as(tool, _Flat)
+
+
+def _decode_as(tool: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(tool, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+
+
+def _compact(tool: bytes) -> str:
+    try:
+        return msgspec.json.format(tool, indent=0).decode()
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return tool.decode("utf-8", "replace")
+
+
+def _count_function(function: _Function, tokenizer: Tokenizer) -> int:
+    line = tokenizer.count(f"{function.name}:{function.description.removesuffix('.')}")
+    return TOOL_START + line + (_count_schema(function.parameters, tokenizer) if function.parameters else 0)
+
+
+def _count_schema(schema: _Schema, tokenizer: Tokenizer) -> int:
+    total = PROPERTIES_START if schema.properties else 0
+    for name, value in schema.properties.items():
+        kind = value.type if isinstance(value.type, str) else "|".join(value.type)
+        total += PROPERTY + tokenizer.count(f"{name}:{kind}:{value.description.removesuffix('.')}")
+        total += max(0, len(value.enum) - 1) * CHOICE
+        total += sum(tokenizer.count(bytes(choice).decode().strip('"')) for choice in value.enum)
+        total += _count_schema(value, tokenizer)
+    if isinstance(schema.items, _Schema):
+        total += _count_schema(schema.items, tokenizer)
+    return total
+
+
 class CountingRules(Struct, frozen=True, kw_only=True):
-    """What is known about counting for one family before its first usage comes in."""
+    """How the tokens of one family of models are counted before any usage is reported."""
 
     prefix: str
-    """In one spelling: lower case, versions with dashes."""
+    """The prefix of the models' names, normalised: lower case, versions with dashes."""
     vocabulary: str
     framing: Framing = CHAT
     scale: float = 1.0
-    """By how much the reported prompt grows when the count grows by one: where a session's calibration starts."""
+    """The initial scale of a session's calibration: the provider's tokens per counted token."""
     thinking: Literal["kept", "turn"] = "kept"
     """Whether thinking stays in later prompts, or only until the user's next message."""
     source: str = ""
@@ -168,15 +303,14 @@ _OPENAI = (
     " prompt, and the loss of it at the user's next message"
 )
 _OWN = "the maker's own vocabulary; scale not measured"
-
-DEFAULT = CountingRules(
+_DEFAULT_RULES = CountingRules(
     prefix="",
     vocabulary="o200k",
-    source="assumed of a model that no row knows: a vocabulary of the usual size",
+    source="assumed of an unknown model: a vocabulary of the usual size",
 )
 
 RULES: tuple[CountingRules, ...] = (
-    DEFAULT,
+    _DEFAULT_RULES,
     CountingRules(prefix="gpt", vocabulary="o200k", scale=1.03, source=_OPENAI),
     CountingRules(prefix="codex", vocabulary="o200k", scale=1.03, source=_OPENAI),
     CountingRules(prefix="gpt-4", vocabulary="cl100k", source="OpenAI's published vocabulary for GPT-4"),
@@ -228,148 +362,9 @@ RULES: tuple[CountingRules, ...] = (
 
 
 def rules_for(model: str) -> CountingRules:
-    """Return how `model` is counted, however its name is spelled; an unknown one gets the default."""
+    """Return the rules for the model, however its name is spelled; the rules with the longest matching prefix apply."""
     name = read_name(model).name
     fitting = [
         rules for rules in RULES if name.startswith(rules.prefix) and is_boundary(name, len(rules.prefix))
     ]
     return max(fitting, key=lambda rules: len(rules.prefix))
-
-
-T = TypeVar("T")
-
-CLAUDE_TOOL_PROMPT = 346
-"""The instructions for tool use that Anthropic adds once to a request with tools."""
-TOOLS_END = 12
-TOOL_START = 7
-PROPERTIES_START = 3
-PROPERTY = 3
-CHOICE = 3
-"""OpenAI's arithmetic for tools, which its models are shown as declarations rather than as JSON: 12 once, 7 for each
-tool, 3 where it takes arguments, 3 for each argument, 3 for each value it is limited to but the first."""
-BLOCK = 4
-"""Around the system prompt, or one block of it."""
-
-
-class _Block(Struct):
-    type: str = ""
-    text: str = ""
-
-
-class _Schema(Struct):
-    type: str | list[str] = ""
-    description: str = ""
-    enum: list[Raw] = []
-    properties: "dict[str, _Schema]" = {}
-    items: "_Schema | bool | None" = None
-
-
-class _Function(Struct):
-    name: str
-    description: str = ""
-    parameters: _Schema | None = None
-
-
-class _Tool(Struct):
-    function: _Function
-
-
-class _Flat(_Function, kw_only=True):
-    type: Literal["function"]
-
-
-def count_preamble(system: bytes, tools: bytes, tokenizer: Tokenizer) -> int:
-    """Return how many tokens system prompt and tools are, given as JSON bytes, empty where there are none.
-
-    Functions of OpenAI's formats count by OpenAI's arithmetic, every other tool by its JSON text. Bytes of an unexpected
-    shape count as the text they are.
-    """
-    return _count_system(system, tokenizer) + _count_tools(tools, tokenizer)
-
-
-def _count_system(system: bytes, tokenizer: Tokenizer) -> int:
-    blocks = _blocks(system)
-    return sum(BLOCK + tokenizer.count(text) for text in blocks if text)
-
-
-def _blocks(system: bytes) -> list[str]:
-    """Return the texts of a system prompt: a string, or a list of blocks of which the unknown ones are JSON."""
-    if not system:
-        return []
-    try:
-        match msgspec.json.decode(system, type=str | list[Raw] | None):
-            case None:
-                return []
-            case str() as text:
-                return [text]
-            case blocks:
-                return [_text(bytes(block)) for block in blocks]
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return [system.decode("utf-8", "replace")]
-
-
-def _text(block: bytes) -> str:
-    try:
-        known = msgspec.json.decode(block, type=_Block)
-    except msgspec.MsgspecError:
-        return block.decode()
-    return known.text if known.type == "text" else block.decode()
-
-
-def _count_tools(tools: bytes, tokenizer: Tokenizer) -> int:
-    if not tools:
-        return 0
-    try:
-        listed = msgspec.json.decode(tools, type=list[Raw] | None) or []
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return tokenizer.count(tools.decode("utf-8", "replace"))
-    functions = [_function(bytes(tool)) for tool in listed]
-    total = 0
-    for tool, function in zip(listed, functions, strict=True):
-        if function is not None:
-            total += _count_function(function, tokenizer)
-        else:
-            total += tokenizer.count(_compact(bytes(tool)))
-    if any(function is not None for function in functions):
-        total += TOOLS_END
-    if any(function is None for function in functions):
-        total += CLAUDE_TOOL_PROMPT
-    return total
-
-
-def _function(tool: bytes) -> _Function | None:
-    """Return the function a chat or Responses tool declares, or None for another tool or one with an unusual schema."""
-    nested = _declared(tool, _Tool)
-    return nested.function if nested is not None else _declared(tool, _Flat)
-
-
-def _declared(tool: bytes, kind: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(tool, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return None
-
-
-def _compact(tool: bytes) -> str:
-    try:
-        return msgspec.json.format(tool, indent=0).decode()
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return tool.decode("utf-8", "replace")
-
-
-def _count_function(function: _Function, tokenizer: Tokenizer) -> int:
-    line = tokenizer.count(f"{function.name}:{function.description.removesuffix('.')}")
-    return TOOL_START + line + (_count_schema(function.parameters, tokenizer) if function.parameters else 0)
-
-
-def _count_schema(schema: _Schema, tokenizer: Tokenizer) -> int:
-    total = PROPERTIES_START if schema.properties else 0
-    for name, value in schema.properties.items():
-        kind = value.type if isinstance(value.type, str) else "|".join(value.type)
-        total += PROPERTY + tokenizer.count(f"{name}:{kind}:{value.description.removesuffix('.')}")
-        total += max(0, len(value.enum) - 1) * CHOICE
-        total += sum(tokenizer.count(bytes(choice).decode().strip('"')) for choice in value.enum)
-        total += _count_schema(value, tokenizer)
-    if isinstance(schema.items, _Schema):
-        total += _count_schema(schema.items, tokenizer)
-    return total

@@ -1,7 +1,7 @@
-"""Counts without a vocabulary: a rule over the classes of characters, for when no tokenizer package is there.
+"""Estimating token counts from classes of characters, for installations without a tokenizer package.
 
-The weights were fitted to o200k on half of the recorded sessions, on base64, hexadecimal and tables of numbers, and
-beyond ASCII on sentences in 24 languages; `python -m bench.counting` prints the error on the other half.
+The weights were fitted to o200k on half of the recorded sessions, on base64, hexadecimal and tables of numbers, and for
+characters beyond ASCII on sentences in 24 languages. `python -m bench.counting` prints the error on the other half.
 """
 
 import re
@@ -11,17 +11,6 @@ from typing import Literal
 from msgspec import Struct
 
 _BREAKS = "\n\r\t"
-
-
-def _classes(rest: str, **members: str) -> bytes:
-    """Return a table that replaces every byte by the sign of its class; `rest` is the sign of all others."""
-    table = bytearray(rest.encode() * 256)
-    for name, characters in members.items():
-        for character in characters:
-            table[ord(character)] = ord(_SIGNS[name])
-    return bytes(table)
-
-
 _SIGNS = {
     "letter": "a",
     "capital": "A",
@@ -33,15 +22,24 @@ _SIGNS = {
 }
 
 
+def _classes(rest: str, **members: str) -> bytes:
+    """Return a translation table from bytes to the signs of their classes; `rest` is the sign of all other bytes."""
+    table = bytearray(rest.encode() * 256)
+    for name, characters in members.items():
+        for character in characters:
+            table[ord(character)] = ord(_SIGNS[name])
+    return bytes(table)
+
+
 class Cues(Struct, frozen=True, kw_only=True):
-    """A way to look at ASCII text: its characters replaced by class signs, and what each pattern found adds."""
+    """A classification of ASCII characters, and the tokens that each occurrence of a pattern of classes adds."""
 
     classes: bytes
     tokens: dict[bytes, float]
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A range of characters beyond ASCII, and what each of them adds."""
+    """A range of characters beyond ASCII, and the tokens that each of them adds."""
 
     name: str
     characters: re.Pattern[str]
@@ -94,7 +92,6 @@ ASCII = (
         },
     ),
 )
-
 BEYOND_ASCII = (
     _script("Chinese characters", "\u2e80-\u2fff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", 0.73),
     _script("kana", "\u3040-\u30ff\u31f0-\u31ff", 0.57),
@@ -115,15 +112,15 @@ _ASCII_RUN = re.compile("[\x00-\x7f]+")
 
 
 class CharacterTokenizer(Struct, frozen=True, kw_only=True):
-    """A Tokenizer that needs no vocabulary; within 15 % of o200k on a transcript, not on a single line."""
+    """A Tokenizer without a vocabulary; within 15 % of o200k on a whole transcript, though not on a single line."""
 
     vocabulary: Literal["estimate"] = "estimate"
 
     def count(self, text: str, /) -> int:
-        """Return about how many tokens `text` is; any string has a count, the empty one none."""
+        """Return the estimated number of tokens in `text`; 0 if it is empty."""
         if not text:
             return 0
-        # The break in front gives a first word the same start as any other.
+        # The line break gives the first word the same start as any other.
         plain = b"\n" + text.encode("ascii", "ignore")
         total = 0.0 if text.isascii() else _beyond_ascii(_ASCII_RUN.sub("", text))
         for cues in ASCII:

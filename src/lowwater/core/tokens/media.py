@@ -1,4 +1,4 @@
-"""What pictures and documents cost in tokens."""
+"""Counting the tokens of images and documents."""
 
 import base64
 import binascii
@@ -13,11 +13,21 @@ from lowwater.core.messages import Document, Image
 from lowwater.protocols import Tokenizer
 
 UNKNOWN_AREA = 1_600
-"""A picture whose size is not known (a URL, an uploaded file, another format) counts at Claude as the largest."""
+"""An image of unknown size (a URL, an uploaded file, another format) counts as the largest, by Anthropic's rule."""
 UNKNOWN_TILES = 765
-"""And at OpenAI as one of 1,024 × 1,024."""
+"""The same by OpenAI's rule, as an image of 1,024 × 1,024."""
+PAGE_TOKENS = 3_000
+"""The tokens of a PDF page: Anthropic documents 1,500 to 3,000 for its text, and its image is added."""
+PAGE_BYTES = 50_000
+"""The assumed size of a page in a PDF whose page list is in compressed objects."""
+UNKNOWN_PAGES = 5
+"""The assumed number of pages of a document given by a URL or the id of an upload."""
 
-_HEAD = 512 * 1024  # characters of base64 looked at: a JPEG's size can stand behind a long preview
+_HEAD = 512 * 1024
+"""Characters of base64 that are decoded: the size of a JPEG can follow a long preview."""
+_PAGE = re.compile(rb"/Type\s{0,8}/Page(?![A-Za-z])")
+_PAGES = re.compile(rb"/Type\s{0,8}/Pages(?![A-Za-z])")
+_KIDS = re.compile(rb"/Count\s{1,8}(\d{1,6})")
 
 
 class PictureSize(Struct, frozen=True, kw_only=True):
@@ -28,23 +38,9 @@ class PictureSize(Struct, frozen=True, kw_only=True):
 
 
 def count_picture(image: Image, rule: Literal["tiles", "area"]) -> int:
-    """Return how many tokens `image` is by a provider's rule; one of unknown size gets a stated default."""
+    """Return how many tokens `image` takes by a provider's rule; an image of unknown size gets a default."""
     size = picture_size(image.data) if image.source == "base64" else None
     return _by_area(size) if rule == "area" else _by_tiles(size, image.detail)
-
-
-def picture_size(data: str) -> PictureSize | None:
-    """Return the size of a base64 PNG, JPEG, GIF or WebP, or None if its first bytes do not say."""
-    head = "".join(data[:_HEAD].split())
-    try:
-        raw = base64.b64decode(head[: len(head) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return None
-    for magic, read in _READERS:
-        if raw.startswith(magic):
-            size = read(raw)
-            return size if size is not None and size.width > 0 and size.height > 0 else None
-    return None
 
 
 def _by_area(size: PictureSize | None) -> int:
@@ -65,6 +61,20 @@ def _by_tiles(size: PictureSize | None, detail: str) -> int:
     scale = min(1.0, 2_048 / max(size.width, size.height))
     scale *= min(1.0, 768 / (min(size.width, size.height) * scale))
     return 85 + 170 * math.ceil(size.width * scale / 512) * math.ceil(size.height * scale / 512)
+
+
+def picture_size(data: str) -> PictureSize | None:
+    """Return the size of a base64 PNG, JPEG, GIF or WebP image; None if its first bytes do not tell."""
+    head = "".join(data[:_HEAD].split())
+    try:
+        raw = base64.b64decode(head[: len(head) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return None
+    for magic, read in _READERS:
+        if raw.startswith(magic):
+            size = read(raw)
+            return size if size is not None and size.width > 0 and size.height > 0 else None
+    return None
 
 
 def _png(raw: bytes) -> PictureSize | None:
@@ -106,7 +116,7 @@ def _jpeg(raw: bytes) -> PictureSize | None:
             return PictureSize(
                 width=int.from_bytes(raw[at + 7 : at + 9]), height=int.from_bytes(raw[at + 5 : at + 7])
             )
-        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:  # no length behind it
+        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:  # followed by no length
             at += 2
         else:
             at += 2 + max(2, int.from_bytes(raw[at + 2 : at + 4]))
@@ -121,20 +131,8 @@ _READERS: tuple[tuple[bytes, Callable[[bytes], PictureSize | None]], ...] = (
 )
 
 
-PAGE_TOKENS = 3_000
-"""A page of a PDF: Anthropic names 1,500 to 3,000 for its text, and its picture comes on top."""
-PAGE_BYTES = 50_000
-"""How large a page is taken to be in a PDF that hides its page list in compressed objects."""
-UNKNOWN_PAGES = 5
-"""A document that is elsewhere, behind a URL or the id of an upload, counts as this many pages."""
-
-_PAGE = re.compile(rb"/Type\s{0,8}/Page(?![A-Za-z])")
-_PAGES = re.compile(rb"/Type\s{0,8}/Pages(?![A-Za-z])")
-_KIDS = re.compile(rb"/Count\s{1,8}(\d{1,6})")
-
-
 def count_document(document: Document, tokenizer: Tokenizer) -> int:
-    """Return how many tokens `document` is, title included."""
+    """Return how many tokens `document` takes, including its title."""
     title = tokenizer.count(document.title)
     match document.source:
         case "text":
@@ -156,7 +154,7 @@ def _count_bytes(document: Document, tokenizer: Tokenizer) -> int:
 
 
 def _pages(raw: bytes) -> int:
-    """Return a PDF's pages: those it shows, else those its page list names, else by its size; at least one."""
+    """Return the number of pages in a PDF: of its page objects, or else by its page list, or else by its size; at least one."""
     shown = sum(1 for _ in _PAGE.finditer(raw))
     if shown:
         return shown

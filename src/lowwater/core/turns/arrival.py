@@ -1,4 +1,4 @@
-"""What a client's new messages become: entries in the ledger, very large results truncated on arrival."""
+"""What happens to a client's new messages on arrival: they become ledger entries, and very large tool results are truncated."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -10,41 +10,41 @@ from lowwater.core.decisions import Reason, scaled
 from lowwater.core.entries import Compacted, Entry, PreambleChanged, Retracted, Rewound
 from lowwater.core.events import Compaction, Phase
 from lowwater.core.limits import TURNS_BETWEEN, Limits
-from lowwater.core.mechanisms import truncate
+from lowwater.core.mechanisms import native, truncate
 from lowwater.core.mechanisms.spans import repeat_newest_user
-from lowwater.core.messages import Format, Message
+from lowwater.core.messages import Format, Message, newest_block
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
-from lowwater.core.turns.commit import Acted, next_number, totals_after, with_note
+from lowwater.core.turns.commit import Acted, next_compaction_number, totals_after, with_note
 from lowwater.core.turns.compaction import first_difference, tokens_of
-from lowwater.core.turns.decision_context import limits_for
+from lowwater.core.turns.decision_context import accepts_native_blocks, limits_for
 from lowwater.core.turns.effects import Announce, Steps
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import Item, Original, Summary, view_items
 
 REPEAT = "repeat"
-"""The mechanism that shows the newest user message again, where what came after it is gone."""
+"""The mechanism that shows the newest user message again when going back left only a summary of it."""
 
 
 class Incoming(Struct, frozen=True, kw_only=True):
-    """What a client brings to a turn; None where it says nothing new."""
+    """What a client brings to a turn; None where nothing changed."""
 
     messages: tuple[Message, ...] | None = None
-    """The whole list the client keeps."""
+    """The client's whole list of messages."""
     format: Format | None = None
-    """The format that one of them told."""
+    """The format that one of them shows unmistakably."""
     assumed: Format | None = None
-    """The format they were read in if none did."""
+    """The format in which they were read if none does."""
     system: bytes | None = None
     tools: bytes | None = None
     max_tokens: int | None = None
     offers_recall: bool = False
     parameters: bytes = b""
-    """What else the provider's cache depends on: thinking, tool choice."""
+    """Other parameters that the provider's cache depends on: thinking, tool choice."""
 
 
 def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
-    """Return the session with everything the client brings."""
+    """Return the state with everything that the client brings; its list of messages is matched with the ledger."""
     state = _with_preamble(state, incoming, setup, at)
     if incoming.messages is not None:
         new = _entries(reconcile(state.ledger, incoming.messages), setup, at)
@@ -59,31 +59,6 @@ def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> 
     )
 
 
-def with_newest_user(state: State, setup: Setup, at: float) -> State:
-    """Return the session with the newest user message word for word in its view, where going back left only a summary of it."""
-    making = setup.making(offers_recall=state.offers_recall)
-    repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, making)
-    if repeated is None:
-        return state
-    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=view_items(repeated.items))
-    changed = replace(state, ledger=state.ledger.append(entry))
-    # What stands behind it was thought before it stood there.
-    return unbind(changed, after=repeated.number)
-
-
-def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -> State:
-    """Return the session with messages at its end."""
-    new = _entries(Reconciled(new=tuple(messages)), setup, at)
-    return replace(state, ledger=state.ledger.extend(new))
-
-
-def with_detected_format(state: State, format: Format | None, assumed: Format | None = None) -> State:
-    """Return the session with the format a message told; until one does, what they were read in is remembered."""
-    if format is None and state.format is None:
-        return replace(state, assumed=assumed or state.assumed)
-    return replace(state, format=format or state.format)
-
-
 def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
     view = state.ledger.view
     system = view.system
@@ -94,7 +69,7 @@ def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) ->
         return state
     entry = PreambleChanged(at=at, system=system, tools=tools, tokens=setup.size_preamble(system, tools))
     changed = replace(state, ledger=state.ledger.append(entry))
-    # What comes with the first system prompt was thought behind it.
+    # Messages that come together with the first system prompt were written behind it, so their thinking stays bound.
     return unbind(changed, after=0) if len(view.items) else changed
 
 
@@ -102,81 +77,158 @@ def _entries(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:
     return entries_for(reconciled, [setup.size(message) for message in reconciled.new], at)
 
 
+def with_newest_user(state: State, setup: Setup, at: float) -> State:
+    """Return the state with the newest user message word for word in its view, if going back left only a summary of it."""
+    context = setup.edit_context(offers_recall=state.offers_recall)
+    repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, context)
+    if repeated is None:
+        return state
+    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=view_items(repeated.items))
+    changed = replace(state, ledger=state.ledger.append(entry))
+    # Thinking behind it was bound to a prefix without it.
+    return unbind(changed, after=repeated.number)
+
+
+def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -> State:
+    """Return the state with messages appended."""
+    new = _entries(Reconciled(new=tuple(messages)), setup, at)
+    return replace(state, ledger=state.ledger.extend(new))
+
+
+def with_detected_format(state: State, format: Format | None, assumed: Format | None = None) -> State:
+    """Return the state with the format that a message shows; until one does, remember the format in which they were read."""
+    if format is None and state.format is None:
+        return replace(state, assumed=assumed or state.assumed)
+    return replace(state, format=format or state.format)
+
+
+# Compaction blocks of the provider
+
+
+def replace_unreadable_block(state: State, setup: Setup, at: float) -> State:
+    """Replace the compaction block at the start of the view by its text, if the model in use cannot read blocks.
+
+    That takes no call: the text stands for the same messages as the block. Thinking behind it was bound to the block.
+    """
+    items = state.ledger.view.items
+    if native.own_block(items) is None or accepts_native_blocks(state, setup):
+        return state
+    kept = native.as_text(items, setup.edit_context(offers_recall=state.offers_recall))
+    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), stands=view_items(kept))
+    return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
+
+
+def absorb_native_block(state: State, setup: Setup, at: float) -> State:
+    """If an answer brought a compaction block of the provider, let the block replace everything before it in the view.
+
+    Providers do not document whether thinking behind such a block is bound to what they left out, so it counts as unbound.
+    """
+    items = state.ledger.view.items
+    kept = native.absorb(items, setup.edit_context(offers_recall=state.offers_recall))
+    if kept is None:
+        return state
+    entry = Compacted(at=at, mechanisms=(native.NAME,), stands=view_items(kept))
+    holder = items[newest_block([item.message for item in items]) or 0]
+    assert not isinstance(holder, Summary), (
+        "a block that was requested stands first in the view, with nothing before it to absorb"
+    )
+    return unbind(replace(state, ledger=state.ledger.append(entry)), after=holder.number - 1)
+
+
+# Large tool results, and images that a provider refused
+
+
 def truncate_on_arrival(state: State, setup: Setup, at: float) -> Acted:
-    """Shorten the results that came since the last answer, as far as they are too large or there is no room for them."""
+    """Truncate tool results that came since the last answer, if they are too large or there is no room for them."""
     if not setup.settings.compression.enabled:
         return Acted(state=state, events=())
-    limits, new = limits_for(state, setup), _new(state)
-    first = _cut_the_largest(state, setup, at, limits=limits, new=new)
+    limits, new = limits_for(state, setup), _unseen(state)
+    first = _truncate_large(state, setup, at, limits=limits, new=new)
     second = _make_room(first.state, setup, at, limits=limits, new=new)
     return Acted(state=second.state, events=(*first.events, *second.events))
 
 
-def _cut_the_largest(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:
-    """Shorten what is above the insertion limit; only where the request offers recall, or would not fit otherwise."""
+def _truncate_large(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:
+    """Truncate results above the insertion limit, if the model can recall the rest or the prompt would not fit otherwise."""
     limit = _insertion_limit(limits, setup)
     if limit <= 0 or not (state.offers_recall or state.prompt > limits.wall):
         return Acted(state=state, events=())
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     most = int(limit / state.calibration.scale)
-    proposal = truncate.propose(items, new, making, limit=most)
+    proposal = truncate.propose(items, new, context, limit=most)
     if proposal is None:
         return Acted(state=state, events=())
     reason = Reason(code="too-large-at-the-door", facts={"limit": limit, "results": len(proposal.targets)})
-    return _entered(state, truncate.apply(items, proposal, making, limit=most), reason, at)
+    return _committed(state, truncate.apply(items, proposal, context, limit=most), reason, at)
 
 
-def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
-    """Put lines in place of older pictures, after a provider refused so many; those of the newest exchange only if there are no others."""
-    yield Announce(ledger=state.ledger)
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
-    dropped = truncate.without_pictures(items, making)
-    changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
-    because = Reason(code="images-refused", facts={"messages": len(changed)})
-    acted = _entered(state, dropped, because, at, mechanism="images")
-    if not acted.events:
-        return acted
-    first = items[changed[0]]
-    behind = scaled(sum(item.tokens for item in dropped[changed[0] :]), state.calibration.scale)
-    event = replace(acted.events[0], disturbed=behind)
-    after = 0 if isinstance(first, Summary) else first.number - 1
-    # What was thought behind the pictures was thought behind a prefix that is gone.
-    then = unbind(replace(acted.state, last=event), after=after)
-    return Acted(state=then, events=(event,))
+def _insertion_limit(limits: Limits, setup: Setup) -> int:
+    """Return the largest tool result that enters the prompt whole, in the model's tokens."""
+    settings = setup.settings.tool_results
+    return min(int(settings.insertion_limit_ratio * limits.context), settings.insertion_limit_tokens)
 
 
 def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: range) -> Acted:
-    """Shorten results for which there is no room, if that suffices and the last compaction is only some turns ago.
+    """Truncate new results for which there is no room, if that suffices and the last compaction was only a few turns ago.
 
-    What was sent already stays as it is, and room is left for the turns until a compaction may come again. Where a single turn
-    adds more than a fifth of all there may be, older messages go rather than what it brings.
+    What was sent before stays as it is, so the cache stays valid. Room is left for the turns until the next compaction may
+    come. If this turn alone adds more than a fifth of what may be sent, older messages are compacted instead.
     """
     past = state.past
     if state.prompt <= limits.most or not past.compactions or past.turns_since >= TURNS_BETWEEN:
         return Acted(state=state, events=())
     if scaled(sum(state.grown[-1:]), state.calibration.scale) > limits.most // TURNS_BETWEEN:
         return Acted(state=state, events=())
-    items, making = state.ledger.view.items, setup.making(offers_recall=state.offers_recall)
-    left = TURNS_BETWEEN - 1 - past.turns_since
-    wanted = max(limits.roomy, limits.most - left * limits.growth)
-    squeezed = truncate.squeeze(items, making, tokens=_counted_below(state, wanted), among=new)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
+    turns_left = TURNS_BETWEEN - 1 - past.turns_since
+    wanted = max(limits.roomy, limits.most - turns_left * limits.growth)
+    squeezed = truncate.squeeze(items, context, tokens=_counted_below(state, wanted), among=new)
     if tokens_of(squeezed) > _counted_below(state, limits.most):
         return Acted(state=state, events=())
     changed = sum(old is not now for old, now in zip(items, squeezed, strict=True))
     facts = {"results": changed, "prompt": state.prompt, "limit": limits.most, "turns": past.turns_since}
-    return _entered(state, squeezed, Reason(code="no-room-at-the-door", facts={**facts}), at)
+    return _committed(state, squeezed, Reason(code="no-room-at-the-door", facts={**facts}), at)
 
 
 def _counted_below(state: State, prompt: int) -> int:
-    """Return how many counted tokens the view's messages may have so that the prompt has at most `prompt` of the model's."""
+    """Return how many counted tokens the view may have for the prompt to have at most `prompt` of the model's tokens."""
     over = ceil((state.prompt - prompt) / state.calibration.scale)
     return state.ledger.view.tokens - over
 
 
-def _entered(
+def _unseen(state: State) -> range:
+    """Return the indexes of the items that the model has not seen in any call yet."""
+    items = state.ledger.view.items
+    start = len(items)
+    while (
+        start > 0 and isinstance(items[start - 1], Original) and items[start - 1].message.role != "assistant"
+    ):
+        start -= 1
+    return range(start, len(items))
+
+
+def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
+    """Replace older images by placeholders after a provider refused the request for them; the newest exchange's only if there are no others."""
+    yield Announce(ledger=state.ledger)
+    items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
+    dropped = truncate.without_pictures(items, context)
+    changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
+    because = Reason(code="images-refused", facts={"messages": len(changed)})
+    acted = _committed(state, dropped, because, at, mechanism="images")
+    if not acted.events:
+        return acted
+    first = items[changed[0]]
+    behind = scaled(sum(item.tokens for item in dropped[changed[0] :]), state.calibration.scale)
+    event = replace(acted.events[0], disturbed=behind)
+    after = 0 if isinstance(first, Summary) else first.number - 1
+    # Thinking behind the images was bound to a prefix that is gone.
+    return Acted(state=unbind(replace(acted.state, last=event), after=after), events=(event,))
+
+
+def _committed(
     state: State, items: Sequence[Item], reason: Reason, at: float, *, mechanism: str = truncate.NAME
 ) -> Acted:
-    """Return the session with these items instead, if they are smaller."""
+    """Return the state with these items as its view, and the event that reports it, if they are smaller."""
     before = state.ledger.view.items
     entry = Compacted(at=at, mechanisms=(mechanism,), stands=view_items(items))
     shortened = replace(state, ledger=state.ledger.append(entry))
@@ -193,25 +245,9 @@ def _entered(
         first_changed=first_difference(before, items),
         disturbed=0,
         phases=(Phase(mechanism=mechanism, removed=state.prompt - shortened.prompt),),
-        number=next_number(state.ledger),
+        number=next_compaction_number(state.ledger),
     )
     if event.reclaimed <= 0:
         return Acted(state=state, events=())
     totals = totals_after(state.totals, event, summaries=0)
     return Acted(state=replace(shortened, totals=totals, last=event), events=(event,))
-
-
-def _insertion_limit(limits: Limits, setup: Setup) -> int:
-    settings = setup.settings.tool_results
-    return min(int(settings.insertion_limit_ratio * limits.context), settings.insertion_limit_tokens)
-
-
-def _new(state: State) -> range:
-    """Return the indexes of the items that no call of the model has seen."""
-    items = state.ledger.view.items
-    start = len(items)
-    while (
-        start > 0 and isinstance(items[start - 1], Original) and items[start - 1].message.role != "assistant"
-    ):
-        start -= 1
-    return range(start, len(items))

@@ -1,4 +1,4 @@
-"""What a session knows of its provider's cache: the call under way, the belief, and what usage corrects."""
+"""What a session believes about its provider's cache: how a call is laid out, what should be cached, and what usage corrects."""
 
 from bisect import bisect_left
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Response
 from lowwater.core.cache.belief import Warmth, after_call, expected_usage, warmth
 from lowwater.core.cache.layout import Layout, Lifetime
-from lowwater.core.cache.lifetimes import Lifetime as Kept
+from lowwater.core.cache.lifetimes import Lifetime as SettledLifetime
 from lowwater.core.cache.lifetimes import settle_ttl
 from lowwater.core.cache.marks import Marks, marks_for, place_marks, seams_of
 from lowwater.core.costs.prices import with_fallback_prices
@@ -17,25 +17,71 @@ from lowwater.core.turns.state import PREAMBLE, Call, PromptLayout, Setup, State
 from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
 
 _REMEMBERED_GAPS = 50
+"""How many times between calls are remembered, to choose the lifetime of cache marks."""
 _MOST_RUNS = 128
-"""Runs of a meter beyond which those are dropped that no message of the view is in."""
+"""How many runs of messages a rent meter may have before those are dropped that the view no longer shows."""
 
 
-def marks_of(state: State, setup: Setup) -> Marks | None:
-    """Return what the provider of the model in use takes as cache marks; None if it takes none."""
-    asked = setup.settings.model.cache_ttl
-    lifetime: Kept = _settled(state) if asked == "auto" else "short"
-    route = state.route
-    return marks_for(state.model, name=route.model, base_url=route.base_url, ttl=asked, lifetime=lifetime)
+def begin_call(state: State, setup: Setup, at: float) -> State:
+    """Return the state with a call under way, and what it is expected to be billed."""
+    laid = prompt_layout(state, setup)
+    expected = expected_usage(state.belief, laid.layout, state.model, at)
+    removed = removed_from(state)
+    call = Call(
+        at=at,
+        layout=laid.layout,
+        expected=expected,
+        outside=state.outside,
+        model=state.model,
+        counted=state.counted,
+        removed=removed,
+        removed_before=min(state.kept_out, removed),
+        bought=state.bought,
+        decision=state.decision.because.code if state.decision else "",
+        thinking_off=state.thinking_off,
+    )
+    return replace(state, laid=laid, call=call)
 
 
-def lifetime_of(marks: Marks | None) -> Lifetime:
-    """Return the lifetime that marks ask for."""
-    return "long" if marks is not None and marks.ttl == "1h" else "short"
+def finish_call(state: State, response: Response) -> State:
+    """Return the state after the call under way: usage corrects the belief, and tokens outside the tail pay rent."""
+    call = state.call
+    if call is None:
+        return state
+    gap = () if state.called_at is None else (call.at - state.called_at,)
+    after = after_call(
+        state.belief,
+        call.layout,
+        call.model,
+        call.at,
+        reported=response.usage if response.prompt > 0 and response.cache_told else None,
+        output_key=key_behind(call.layout, response.message),
+        output_tokens=response.usage.output if response.usage else 0,
+        miss_reason=response.miss_reason,
+    )
+    prices = with_fallback_prices(call.model)[0].prices_at(call.layout.total, call.at)
+    meter = state.meter.left_tail(call.outside)
+    if len(meter.numbers) > _MOST_RUNS:
+        # In a long session most messages are in summaries by now, and pay no rent any more.
+        meter = meter.kept_for(
+            item.number for item in state.ledger.view.items if not isinstance(item, Summary)
+        )
+    return replace(
+        state,
+        call=None,
+        called_at=call.at,
+        bought=0,
+        kept_out=call.removed,
+        gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
+        belief=after.belief,
+        misjudged=after.error,
+        totals=replace(state.totals, misjudged=state.totals.misjudged + after.error.tokens),
+        meter=meter.advance(prices.cache_read) if prices else meter,
+    )
 
 
 def prompt_layout(state: State, setup: Setup) -> PromptLayout:
-    """Return the next request, if it were sent as the view is now."""
+    """Return the next request in blocks as the cache sees it, if the view is sent as it is now."""
     marks, view, laid = marks_of(state, setup), state.ledger.view, state.laid
     start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
     if laid is not None and laid.view is view and (laid.prompt, laid.start) == (state.prompt, start):
@@ -66,7 +112,7 @@ def prompt_layout(state: State, setup: Setup) -> PromptLayout:
 
 
 def _carries(message: Message, marks: Marks) -> bool:
-    """Return whether a provider finds a mark on this message: in the chat format only on a text at its end."""
+    """Return whether a provider honours a mark on this message: in the chat format only on a text at its end."""
     if marks.breakpoints:
         return message.role != "assistant"
     if not marks.in_chat:
@@ -82,76 +128,31 @@ def _carries(message: Message, marks: Marks) -> bool:
 
 
 def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
-    """Return what of a layout should still be in the cache."""
+    """Return how much of a layout should still be in the cache."""
     return warmth(state.belief, layout, state.model.cache, at)
 
 
-def calling(state: State, setup: Setup, at: float) -> State:
-    """Return the session with a call under way."""
-    laid = prompt_layout(state, setup)
-    expected = expected_usage(state.belief, laid.layout, state.model, at)
-    removed = removed_from(state)
-    call = Call(
-        at=at,
-        layout=laid.layout,
-        expected=expected,
-        outside=state.outside,
-        model=state.model,
-        counted=state.counted,
-        removed=removed,
-        removed_before=min(state.kept_out, removed),
-        bought=state.bought,
-        decision=state.decision.because.code if state.decision else "",
-        thinking_off=state.thinking_off,
-    )
-    return replace(state, laid=laid, call=call)
+def marks_of(state: State, setup: Setup) -> Marks | None:
+    """Return the cache marks that the provider of the model in use accepts; None if it accepts none."""
+    ttl = setup.settings.model.cache_ttl
+    lifetime: SettledLifetime = _settled_lifetime(state) if ttl == "auto" else "short"
+    route = state.route
+    return marks_for(state.model, name=route.model, base_url=route.base_url, ttl=ttl, lifetime=lifetime)
 
 
-def removed_from(state: State) -> int:
-    """Return how many of the model's tokens compactions keep out of a prompt that shows the view."""
-    view = state.ledger.view
-    return scaled(view.whole - view.tokens, state.scale)
+def lifetime_of(marks: Marks | None) -> Lifetime:
+    """Return the lifetime that marks ask for."""
+    return "long" if marks is not None and marks.ttl == "1h" else "short"
 
 
-def answered(state: State, response: Response) -> State:
-    """Return the session after the call under way: the belief corrected, and rent paid for what lay outside the tail."""
-    call = state.call
-    if call is None:
-        return state
-    gap = () if state.called_at is None else (call.at - state.called_at,)
-    after = after_call(
-        state.belief,
-        call.layout,
-        call.model,
-        call.at,
-        reported=response.usage if response.prompt > 0 and response.cache_told else None,
-        output_key=key_behind(call.layout, response.message),
-        output_tokens=response.usage.output if response.usage else 0,
-        miss_reason=response.miss_reason,
-    )
-    prices = with_fallback_prices(call.model)[0].prices_at(call.layout.total, call.at)
-    meter = state.meter.left_tail(call.outside)
-    if len(meter.numbers) > _MOST_RUNS:
-        # Of a long session most messages are in summaries by now, and pay nothing any more.
-        meter = meter.kept_for(
-            item.number for item in state.ledger.view.items if not isinstance(item, Summary)
-        )
-    return replace(
-        state,
-        call=None,
-        called_at=call.at,
-        bought=0,
-        kept_out=call.removed,
-        gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
-        belief=after.belief,
-        misjudged=after.error,
-        totals=replace(state.totals, misjudged=state.totals.misjudged + after.error.tokens),
-        meter=meter.advance(prices.cache_read) if prices else meter,
-    )
-
-
-def _settled(state: State) -> Kept:
-    """Return the lifetime that the gaps between calls so far make the cheaper one."""
+def _settled_lifetime(state: State) -> SettledLifetime:
+    """Return the lifetime that is cheaper, given the gaps between calls so far."""
     prices = with_fallback_prices(state.model)[0].prices_at(state.prompt)
     assert prices is not None
     return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=round(state.growth))
+
+
+def removed_from(state: State) -> int:
+    """Return how many of the model's tokens compactions have removed from the view."""
+    view = state.ledger.view
+    return scaled(view.whole - view.tokens, state.scale)

@@ -1,4 +1,7 @@
-"""The plans a policy can choose from, each with its price, the rent paid so far and what it would save."""
+"""The plans that a policy can buy, each with its price, the rent paid so far and what it would save per call.
+
+`candidate_plans` builds them from the mechanisms' proposals; `Pricing` has everything that a price depends on.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,21 +29,30 @@ from lowwater.core.turns.state import PromptLayout
 from lowwater.core.view import Item, Summary
 
 _INSTRUCTION = 400
-"""Tokens of the words that ask for a summary."""
+"""Tokens of the instruction that asks for a summary."""
 LEAST_SUMMARY = 300
-"""Tokens that any summary has."""
+"""Tokens that every summary is assumed to have at least."""
 _SURE = 0.99
+"""The probability from which on the cache counts as warm."""
+_LEAST_PART = 100
+"""A plan that removes less than this fraction (one part in so many) of the prompt is dropped: rewrites come in batches."""
+_MAX_CUTS = 48
+"""How many places to start editing at are priced, spaced evenly by the tokens that they remove."""
+_LOSSES = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
+"""The share of later uses of a removed part that its replacement no longer serves, by mechanism (measured: `make bench-recall`)."""
+_LOSS_WITHOUT_DIGEST = 0.8
+_LOSS_BY_SUMMARY = 0.5
 
 
 class Pricing(Struct, frozen=True, kw_only=True):
-    """Everything a price depends on; sizes are the model's tokens."""
+    """Everything that a price depends on; sizes are in the model's tokens."""
 
     items: Sequence[Item]
     laid: PromptLayout
     prompt: int
     scale: float
     model: Model
-    """With its prices, or those that stand in for unknown ones."""
+    """With its prices, or assumed ones if they are not known."""
     currency: Currency
     at: float
     warmth: Warmth
@@ -51,54 +63,54 @@ class Pricing(Struct, frozen=True, kw_only=True):
     sent: int = 0
     """The size of the last prompt."""
     calls: int = 0
-    """Calls so far; before the first nothing is known of the session."""
+    """Calls so far; before the first, nothing is known about the session."""
     whole: int = 0
-    """The size of all messages as they came."""
+    """The size of all messages of the session, uncompacted."""
     messages: int = 0
-    """How many that were."""
+    """How many messages those are."""
     summarizers: tuple[Model | None, ...] = ()
-    """The models that write summaries, by rung: the same one can ride its cached prefix; None where it is not known."""
+    """The models that write summaries, by rung; None where it is not known. The session's own model can extend its cached prefix."""
 
     @property
     def prices(self) -> Prices:
-        """What the prompt is billed at as it is."""
+        """The prices of the prompt as it is."""
         return self.prices_of(self.prompt)
 
     @property
     def hit(self) -> int:
-        """Tokens that the cache should find in the prompt as it is."""
+        """Tokens of the prompt as it is that should be read from the cache."""
         return min(self.prompt, self.warmth.expected())
 
     @property
     def preamble(self) -> int:
-        """Where the first item starts, in tokens."""
+        """The token position at which the first item starts."""
         return self.laid.layout.blocks[0].tokens
 
     @property
     def outlook(self) -> Outlook | None:
-        """What the session was like so far; rent in nano-dollars."""
+        """What to expect of the session's future, given its calls so far; None before the first call."""
         if not self.calls:
             return None
         return Outlook(
             calls=self.calls, growth=nano_dollars(self.whole * self.prices.cache_read // self.calls)
         )
 
-    def usually_above(self, tail_start: int) -> int:
-        """Return by how much a purchase usually costs more than now, when less of the tail than usual is in the cache.
+    def usual_surcharge(self, tail_start: int) -> int:
+        """Return how much more than now a purchase usually costs, because more of the tail is usually in the cache.
 
-        Usually all of it is but for what a call adds, and its messages are as long as those of the session.
+        Usually the whole tail is cached but for what the last call added, and its messages are of average length.
         """
         if not self.calls:
             return 0
         in_tail = len(self.items) - self.tail
-        usual = self.whole * in_tail // max(1, self.messages) - self.whole // self.calls
+        usually_cached = self.whole * in_tail // max(1, self.messages) - self.whole // self.calls
         fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return nano_dollars(max(0, usual - max(0, self.hit - tail_start)) * fresh)
+        return nano_dollars(max(0, usually_cached - max(0, self.hit - tail_start)) * fresh)
 
     def prices_of(self, prompt: int) -> Prices:
-        """Return what a prompt of this size is billed at."""
+        """Return the prices of a prompt of this size."""
         prices = self.model.prices_at(prompt, self.at)
-        assert prices is not None, "unknown prices have a stand-in here"
+        assert prices is not None, "unknown prices were replaced by assumed ones"
         return prices
 
     def starts(self) -> list[int]:
@@ -106,17 +118,17 @@ class Pricing(Struct, frozen=True, kw_only=True):
         return self.laid.starts()
 
     def rent(self, item: Item, tokens: int) -> int:
-        """Return what carrying so many tokens of an item has cost since it left the tail."""
+        """Return the rent paid for carrying `tokens` of an item since it left the tail."""
         number = item.sources[-1].last if isinstance(item, Summary) else item.number
         return self.meter.rent(number, tokens)
 
     def rework(self, chance: float, tokens: int) -> int:
-        """Return what it can be expected to cost that so many tokens are missed with this chance: a call, and a write."""
+        """Return the expected cost of recalling `tokens` that are needed again with this probability: one more call and a cache write."""
         recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
         return nano_dollars(round(chance * recall))
 
     def risk(self, price: int, *, first_changed: int) -> int:
-        """Return what a change that is not free costs if all of the last prompt is in the cache after all."""
+        """Return the price of a change in the worst case: all of the last prompt is in the cache after all."""
         if price <= 0:
             return price
         believed = self.hit - min(first_changed, self.warmth.expected(first_changed))
@@ -125,7 +137,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
         return price + nano_dollars(max(0, lost - believed) * fresh)
 
     def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
-        """Return the price of removing tokens behind the position of the first change."""
+        """Return the price of removing `removes` tokens behind the position `first_changed`."""
         return price_of(
             self.prices,
             self.prices_of(max(0, self.prompt - removes)),
@@ -138,7 +150,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
         )
 
     def summary_calls(self, *, replaced: int, summary: int) -> list[tuple[SummaryCall, int]]:
-        """Return how each summarizer is asked most cheaply, with its rung, the cheapest first; those it fits into."""
+        """Return the possible calls for a summary with the rung of their summarizer, the cheapest first; those that fit its window."""
         work = SummaryWork(
             prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=_INSTRUCTION, summary=summary
         )
@@ -146,13 +158,13 @@ class Pricing(Struct, frozen=True, kw_only=True):
         for rung, writer in enumerate(self.summarizers):
             other = self._writer(writer)
             ways = summary_calls(work, self.model, other=other, at=self.at)
-            can_ride = writer is not None and writer.name == self.model.name
-            calls += [(way, rung) for way in ways if can_ride or way.how == "other"]
+            can_extend = writer is not None and writer.name == self.model.name
+            calls += [(way, rung) for way in ways if can_extend or way.how == "other"]
         known = [(way, rung) for way, rung in calls if way.cost is not None]
         return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
 
     def native_call(self, *, upto: int, summary: int) -> SummaryCall | None:
-        """Return what it takes to have the provider compact the first `upto` tokens of the prompt itself, if it can."""
+        """Return the call that has the provider compact the first `upto` tokens of the prompt by itself; None if it cannot."""
         hit = min(upto, self.warmth.expected(upto))
         work = SummaryWork(
             prompt=upto, hit=hit, replaced=upto, instruction=_INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
@@ -160,15 +172,15 @@ class Pricing(Struct, frozen=True, kw_only=True):
         return native_call(work, self.model, lifetime=self.lifetime, at=self.at)
 
     def _writer(self, writer: Model | None) -> Model:
-        """Return who is paid for a summary: where a price is not known, one as dear as the session's own model."""
+        """Return the model that is billed for a summary; one with unknown prices is assumed to cost as much as the session's own."""
         if writer is None:
             return self.model
         if self.currency == "usd" and writer.prices is not None:
             return writer
         return replace(self.model, context_length=writer.context_length, max_output=writer.max_output)
 
-    def market(self, bargains: Sequence[PricedPlan] = ()) -> Candidates:
-        """Return the market with these on sale, and the bounds that tell whether it is worth asking for any."""
+    def candidates(self, plans: Sequence[PricedPlan] = ()) -> Candidates:
+        """Return these plans as candidates, with bounds that tell whether any plan at all could be due."""
         middle = scaled(sum(item.tokens for item in self.items[: self.tail]), self.scale)
         warm = self._warm()
         return Candidates(
@@ -176,7 +188,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
             warm=warm,
             hit=self.hit,
             kept=self.purchase(first_changed=self.prompt, removes=0).cost_kept,
-            bargains=tuple(bargains),
+            bargains=tuple(plans),
             most_rent=self.meter.most_rent(middle),
             least_price=self._least_price(middle) if warm == "warm" else None,
         )
@@ -187,10 +199,10 @@ class Pricing(Struct, frozen=True, kw_only=True):
         return "warm" if self.warmth.chance >= _SURE else "unsure"
 
     def _least_price(self, middle: int) -> int | None:
-        """Return what has to be written again whatever is removed: the part of the tail that the cache holds.
+        """Return a lower bound for the price of any plan: the cached part of the tail has to be written again.
 
-        None if something may be written for the first time before the tail, or the prompt is above a cliff: then removing
-        may cost less than nothing. None, too, if at that price waiting would be in vain.
+        None if there is no such bound: something before the tail is not cached, or the prompt is above a price cliff, so that
+        removing may save money at once. None, too, if a plan at that price would be bought early.
         """
         tail = self.preamble + middle
         if self.hit < tail or self.prices != self.prices_of(0):
@@ -198,25 +210,14 @@ class Pricing(Struct, frozen=True, kw_only=True):
         fresh = max(0, self.prices.cache_write - self.prices.cache_read)
         least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
         saves = nano_dollars(middle * self.prices.cache_read)
-        usual = least + self.usually_above(tail)
+        usual = least + self.usual_surcharge(tail)
         if outlook is not None and outlook.should_buy_early(saves=saves, price=least, usual=usual):
             return None
         return least
 
 
-EDITING = ("dedupe", "elide", "reasoning", "images")
-_LEAST_SHARE = 100
-"""What removes less than one part in so many of the prompt is not on sale: rewrites come in batches."""
-_CUTS = 48
-"""Places to start editing that are priced, evenly by what they remove."""
-_LOST = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
-"""Of the later uses of what an edit removes, the share that is no longer in the view (`make bench-recall`)."""
-_LOST_WITHOUT_DIGEST = 0.8
-_LOST_BY_SUMMARY = 0.5
-
-
 class _Piece(Struct, frozen=True, kw_only=True):
-    """One part that an edit would replace, in the model's tokens and nano-dollars."""
+    """One part that an edit would replace; sizes in the model's tokens, money in nano-dollars."""
 
     offer: int
     """The index of the proposal it belongs to."""
@@ -227,7 +228,7 @@ class _Piece(Struct, frozen=True, kw_only=True):
 
 
 class _Sums(Struct, kw_only=True):
-    """What pieces come to together."""
+    """The sums over several pieces."""
 
     removes: int = 0
     rent: int = 0
@@ -247,29 +248,32 @@ def candidate_plans(
     digests: bool,
     lost: Mapping[str, float] = {},
 ) -> list[PricedPlan]:
-    """Return the best plan of edits alone, and the best with a summary; those that remove next to nothing are not on sale.
+    """Return the best plan of edits alone and the best plan with a summary, unless they remove next to nothing.
 
-    `lost` has the share of later uses that mechanisms which are not ours lose, by name.
+    `digests` says whether elided results leave a digest behind. `lost` has the shares of later uses that plugins'
+    mechanisms lose, by name.
     """
-    lost = {**_LOST, **lost, **({} if digests else {"elide": _LOST_WITHOUT_DIGEST})}
+    lost = {**_LOSSES, **lost, **({} if digests else {"elide": _LOSS_WITHOUT_DIGEST})}
     chances = chances_of_use(pricing.items)
     pieces = sorted(
         _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True
     )
     starts = pricing.starts()
-    replacing = [_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
+    with_summary = [
+        _with_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries
+    ]
     found = (
-        _prune(edits, pieces, pricing, starts),
-        best_summary([plan for plan in replacing if plan is not None]),
+        _best_edits(edits, pieces, pricing, starts),
+        best_summary([plan for plan in with_summary if plan is not None]),
     )
-    least = pricing.prompt // _LEAST_SHARE
-    return [bargain for bargain in found if bargain is not None and bargain.removes > least]
+    least = pricing.prompt // _LEAST_PART
+    return [plan for plan in found if plan is not None and plan.removes > least]
 
 
 def _pieces(
     edits: Sequence[Proposal], pricing: Pricing, chances: Sequence[float], *, lost: Mapping[str, float]
 ) -> list[_Piece]:
-    """Return the parts worth replacing once everything behind them is written again anyway."""
+    """Return the parts that are worth replacing if everything behind them has to be written again anyway."""
     pieces: list[_Piece] = []
     for at, edit in enumerate(edits):
         whole = sum(target.tokens for target in edit.targets)
@@ -289,18 +293,18 @@ def _pieces(
     return pieces
 
 
-def _prune(
+def _best_edits(
     edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing, starts: Sequence[int]
 ) -> PricedPlan | None:
-    """Return the best plan to edit everything from some item on; `pieces` are the last first."""
-    step = max(1, sum(piece.removes for piece in pieces) // _CUTS)
-    sums, due, cuts = _Sums(), step, list[tuple[int, PricedPlan]]()
+    """Return the best plan that makes all edits from some item on; `pieces` are sorted with the last first."""
+    step = max(1, sum(piece.removes for piece in pieces) // _MAX_CUTS)
+    sums, next_cut, cuts = _Sums(), step, list[tuple[int, PricedPlan]]()
     for at, piece in enumerate(pieces):
         sums.add(piece)
         ended = at + 1 == len(pieces)
-        if not ended and (sums.removes < due or pieces[at + 1].target.item == piece.target.item):
+        if not ended and (sums.removes < next_cut or pieces[at + 1].target.item == piece.target.item):
             continue
-        due = sums.removes + step
+        next_cut = sums.removes + step
         cuts.append((at + 1, _priced(sums, starts, piece.target.item, pricing)))
     if not cuts:
         return None
@@ -308,7 +312,7 @@ def _prune(
     return replace(best, plan=_plan(edits, pieces[:taken], pricing))
 
 
-def _summary(
+def _with_summary(
     offer: Proposal,
     edits: Sequence[Proposal],
     pieces: Sequence[_Piece],
@@ -317,10 +321,7 @@ def _summary(
     *,
     chances: Sequence[float],
 ) -> PricedPlan | None:
-    """Return the plan to summarise a span, with all edits behind it, which is written again anyway.
-
-    A summary that takes no call is written already, and paid.
-    """
+    """Return the plan to summarise a span, with all edits behind it, where everything is written again anyway."""
     span = offer.span
     assert span is not None
     replaced = starts[span.stop] - starts[span.start]
@@ -328,9 +329,9 @@ def _summary(
     cost = cost_of_summary(offer, pricing, starts)
     if cost is None:
         return None
-    # Behind a block of the provider's own nothing is edited: thinking there stays good only if all of it is as it was.
-    apart = offer.mechanism == native.NAME
-    behind = [] if apart else [piece for piece in pieces if piece.target.item >= span.stop]
+    # Nothing is edited behind a provider's block: thinking there stays valid only if everything before it is as it was.
+    is_native = offer.mechanism == native.NAME
+    behind = [] if is_native else [piece for piece in pieces if piece.target.item >= span.stop]
     sums = _Sums()
     for piece in behind:
         sums.add(piece)
@@ -338,18 +339,19 @@ def _summary(
     for at in range(span.start, span.stop):
         tokens = starts[at + 1] - starts[at]
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
-        sums.rework += pricing.rework(_LOST_BY_SUMMARY * chances[at], tokens)
+        sums.rework += pricing.rework(_LOSS_BY_SUMMARY * chances[at], tokens)
     sums.removes += removes
-    bargain = _priced(sums, starts, span.start, pricing, summary_cost=cost)
-    return replace(bargain, plan=(*_plan(edits, behind, pricing), offer))
+    priced = _priced(sums, starts, span.start, pricing, summary_cost=cost)
+    return replace(priced, plan=(*_plan(edits, behind, pricing), offer))
 
 
 def cost_of_summary(
     offer: Proposal, pricing: Pricing, starts: Sequence[int], *, summary: int | None = None
 ) -> int | None:
-    """Return what the cheapest call costs that an offer needs, in nano-dollars; None if there is none that fits.
+    """Return the cost of the cheapest call that a proposal needs, in nano-dollars; None if no summarizer can take it.
 
-    `summary` is how many of the model's tokens it writes, if that is known better than from what the offer removes.
+    A proposal without calls has its summary already, and costs nothing. `summary` is the length of the summary in the model's
+    tokens, if a better estimate is known than what the proposal says.
     """
     span = offer.span
     assert span is not None
@@ -365,9 +367,9 @@ def cost_of_summary(
 
 
 def best_summary(plans: Sequence[PricedPlan]) -> PricedPlan | None:
-    """Return the best of several summaries; if one that is written already is due, nobody is asked for much the same.
+    """Return the best of several plans with a summary; one whose summary is already written is preferred if it is due.
 
-    Another goes before it only if the rent on what it removes beyond it has reached the difference in price.
+    Another plan wins only if the rent on what it removes in addition has reached the difference in price.
     """
     ready = next((plan for plan in plans if plan.is_due and not any(step.calls for step in plan.plan)), None)
     if ready is None:
@@ -379,12 +381,12 @@ def best_summary(plans: Sequence[PricedPlan]) -> PricedPlan | None:
 def _priced(
     sums: _Sums, starts: Sequence[int], item: int, pricing: Pricing, *, summary_cost: int = 0
 ) -> PricedPlan:
-    """Return what it takes to remove so much from an item on."""
+    """Return the price of removing `sums.removes` tokens starting at `item`; the plan itself is filled in by the caller."""
     first_changed, outlook = starts[item], pricing.outlook
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
     price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
-    usual = price + pricing.usually_above(starts[pricing.tail])
+    usual = price + pricing.usual_surcharge(starts[pricing.tail])
     return PricedPlan(
         plan=(),
         removes=sums.removes,
@@ -405,7 +407,7 @@ def _priced(
 
 
 def _plan(edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing) -> tuple[Proposal, ...]:
-    """Return the proposals restricted to these pieces, in the order of `edits`."""
+    """Return the proposals, restricted to these pieces, in the order of `edits`."""
     plan: list[Proposal] = []
     for at, edit in enumerate(edits):
         targets = [piece.target for piece in reversed(pieces) if piece.offer == at]

@@ -1,4 +1,4 @@
-"""Carrying out a decision: prune, see whether that is enough, and only then summarise."""
+"""Carrying out a decision to compact: prune, check whether that is enough, and only then summarise."""
 
 from collections.abc import Generator, Sequence
 from math import ceil
@@ -11,7 +11,7 @@ from lowwater.core.events import Mode, Phase, Rejected
 from lowwater.core.groups import Span
 from lowwater.core.mechanisms import condense, dedupe, elide, images, native, reasoning, summarize, truncate
 from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.registry import EVERYTHING, ProposalRequest, applied, propose, wall_limit
+from lowwater.core.mechanisms.registry import EVERYTHING, ProposalRequest, apply_checked, propose, wall_limit
 from lowwater.core.mechanisms.spans import numbers_in, replace_span, request_for
 from lowwater.core.proposals import Proposal
 from lowwater.core.summary.request import Judged, SummaryRequest, Written
@@ -22,56 +22,66 @@ from lowwater.core.turns.summaries import (
     UNREACHABLE,
     Ladder,
     Need,
-    Obtained,
+    ObtainedSummary,
     ask_for_block,
     need_for,
     obtain,
 )
 from lowwater.core.view import Item
 
+_PASSES = frozenset({condense.LEAF, condense.CONDENSE})
+"""The mechanisms that summarise one chunk at a time, and can be repeated."""
+_WHOLE = frozenset({summarize.NAME, EVERYTHING, native.NAME})
+"""The mechanisms that replace everything between head and tail at once."""
+REPLACING = _PASSES | _WHOLE
+"""The mechanisms that replace whole messages by a summary."""
+_MAX_PASSES = 12
+_LEAST_SCALE = 0.1
+"""The smallest scale by which a squeeze divides: an implausibly small one would ask for the removal of everything."""
+
 
 class CompactionWork(Struct, frozen=True, kw_only=True):
-    """What a compaction works with."""
+    """What a compaction works with: the view, who writes summaries, and why it is done."""
 
-    asked: ProposalRequest
+    request: ProposalRequest
     prompt: int
-    """The size of the prompt before it, in the model's tokens."""
+    """The size of the prompt before the compaction, in the model's tokens."""
     at: float
     ladder: Ladder = Ladder()
     parked: PrefetchedSummary | None = None
-    """A summary that stands ready and may be published now."""
+    """A prefetched summary that may be used now."""
     focus: str = ""
     by_hand: bool = False
     at_wall: bool = False
-    """It has to fit, whatever it takes."""
+    """The prompt does not fit: it has to be made smaller, whatever it takes."""
 
     @property
-    def making(self) -> EditContext:
-        """What the mechanisms need."""
-        return self.asked.making
+    def context(self) -> EditContext:
+        """What the mechanisms need to edit the view."""
+        return self.request.context
 
     def size(self, items: Sequence[Item]) -> int:
         """Return the size of the prompt with these items instead, in the model's tokens."""
-        return self.prompt - self.scaled(tokens_of(self.asked.items) - tokens_of(items))
+        return self.prompt - self.scaled(tokens_of(self.request.items) - tokens_of(items))
 
     def scaled(self, counted: int) -> int:
-        """Return counted tokens as the model's."""
-        return scaled(counted, self.asked.scale)
+        """Return counted tokens as the model's tokens."""
+        return scaled(counted, self.request.scale)
 
     def phase(self, mechanism: str, before: Sequence[Item], after: Sequence[Item]) -> Phase:
-        """Return what a mechanism did."""
+        """Return the record of what a mechanism removed."""
         return Phase(mechanism=mechanism, removed=self.scaled(tokens_of(before) - tokens_of(after)))
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
-    """What came of it; `items` are as before if nothing was gained."""
+    """The outcome of a compaction; `items` are as before if nothing was gained."""
 
     items: tuple[Item, ...]
     phases: tuple[Phase, ...] = ()
     mode: Mode = "prune"
     first_changed: int = 0
     judged: Judged | None = None
-    """The last summary of those that were made."""
+    """The last summary that was used."""
     summaries: int = 0
     summary_tokens: int = 0
     failed_at: float | None = None
@@ -79,291 +89,52 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     low: bool | None = None
     """Whether the first summarizer's last answer missed too much."""
     written: tuple[Written, ...] = ()
-    """Everything that models wrote for it, used or not: all of it was billed."""
+    """Everything that models wrote, used or not: all of it was billed."""
     lost: bool = False
-    """Whether a call failed that may have been billed all the same."""
+    """Whether a call failed that may have been billed nevertheless."""
     rejected: tuple[Rejected, ...] = ()
-    """The summaries that were not accepted as they were."""
+    """The summaries that were not accepted as written."""
     no_block: bool = False
-    """Whether a provider was asked to compact by itself and gave nothing that was of use."""
+    """Whether a provider was asked to compact by itself and returned no usable block."""
 
     @property
     def changed(self) -> bool:
-        """The view got smaller."""
+        """Whether the view got smaller."""
         return bool(self.phases)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The mechanisms that made it so, each once."""
+        """The mechanisms that made it smaller, each once."""
         return tuple(dict.fromkeys(phase.mechanism for phase in self.phases))
 
 
-def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return the index of the first item that is not the same."""
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((index for index, (old, new) in pairs if old is not new), min(len(before), len(after)))
-
-
-def tokens_of(items: Sequence[Item]) -> int:
-    """Return the size of these items, as counted."""
-    return sum([item.tokens for item in items])
-
-
-_LEAST_SCALE = 0.1
-
-
-def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResult:
-    """Make every edit, or none if together they reclaim too little to count."""
-    if not proposals:
-        return CompactionResult(items=tuple(work.asked.items))
-    items: list[Item] = list(work.asked.items)
-    done: list[Phase] = []
-    for proposal in proposals:
-        edited = _edit(work, items, proposal)
-        if tokens_of(edited) < tokens_of(items):
-            done.append(work.phase(proposal.mechanism, items, edited))
-            items = edited
-    counts = work.prompt - work.size(items) >= work.asked.limits.minimum_prune
-    if not done or not (counts or work.by_hand or work.at_wall):
-        return CompactionResult(items=tuple(work.asked.items))
-    return CompactionResult(
-        items=tuple(items),
-        phases=tuple(done),
-        first_changed=first_difference(work.asked.items, items),
-    )
-
-
-def squeeze(work: CompactionWork, result: CompactionResult, *, fit: int) -> CompactionResult:
-    """Shorten whatever is left but the users' words until the prompt has at most `fit` tokens; none, if it has no more already."""
-    over = work.size(result.items) - fit
-    if over <= 0:
-        return result
-    tokens = tokens_of(result.items) - max(1, ceil(over / max(work.asked.scale, _LEAST_SCALE)))
-    items = truncate.squeeze(result.items, work.making, tokens=tokens)
-    if tokens_of(items) >= tokens_of(result.items):
-        return result
-    return replace(
-        result,
-        items=tuple(items),
-        phases=(*result.phases, work.phase(truncate.SQUEEZE, result.items, items)),
-        first_changed=first_difference(work.asked.items, items),
-    )
-
-
-def _edit(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> list[Item]:
-    match proposal.mechanism:
-        case dedupe.NAME:
-            return dedupe.apply(items, proposal, work.making)
-        case images.NAME:
-            return images.apply(items, proposal, work.making)
-        case reasoning.NAME:
-            return reasoning.apply(items, proposal, work.making)
-        case truncate.NAME:
-            limit = wall_limit(work.asked.limits, work.asked.scale)
-            return truncate.apply(items, proposal, work.making, limit=limit)
-        case elide.NAME:
-            return elide.apply(items, proposal, work.making)
-        case name:
-            theirs = next(mechanism for mechanism in work.asked.mechanisms if mechanism.name == name)
-            return applied(theirs, items, proposal, work.making)
-
-
-_PASSES = frozenset({condense.LEAF, condense.CONDENSE})
-WHOLE = frozenset({summarize.NAME, EVERYTHING, native.NAME})
-"""The mechanisms that replace everything between head and tail."""
-REPLACING = _PASSES | WHOLE
-"""The mechanisms that replace whole messages."""
-_MOST_PASSES = 12
-
-
-def replace_spans(
-    work: CompactionWork, result: CompactionResult, planned: Sequence[Proposal], *, enough: int
-) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Replace spans by summaries, as planned; where there is an end to reach, passes are repeated until it is.
-
-    A plan counts in items that are no longer there once a span was replaced, so all but the first are asked for anew.
-    """
-    sweeping = enough > 0 and all(proposal.mechanism in _PASSES for proposal in planned)
-    passes = fruitless = 0
-    while planned and fruitless < len(planned) and passes < (_MOST_PASSES if sweeping else len(planned)):
-        mechanism = planned[passes % len(planned)].mechanism
-        proposal = planned[0] if passes == 0 else _again(work, result.items, mechanism)
-        before = result
-        if proposal is not None:
-            result = yield from _summarized(work, result, proposal)
-        if result.changed and work.size(result.items) <= enough:
-            break
-        passes, fruitless = passes + 1, 0 if result.summaries > before.summaries else fruitless + 1
-    return result
-
-
-def _summarized(
-    work: CompactionWork, before: CompactionResult, proposal: Proposal
-) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Replace a span by a summary of its originals; without one, what was reached so far stays.
-
-    Summarizers that failed in this event are not asked again, and none is where what it would write is parked.
-    """
-    if proposal.mechanism == native.NAME:
-        return (yield from _natively(work, before, proposal))
-    span, items = proposal.span, before.items
-    assert span is not None
-    making = work.making
-    parked = work.parked if proposal.mechanism in WHOLE else None
-    request = _request(work, items, proposal)
-    if parked is not None and parked.answers(request):
-        obtained = Obtained(judged=parked.judged)
-    else:
-        ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
-        obtained = yield from obtain(need_of(work, items, proposal), ladder, at=work.at)
-    before = _billed(before, obtained)
-    failed_at = before.failed_at if obtained.failed_at is None else obtained.failed_at
-    low = before.low if obtained.low is None else obtained.low
-    if obtained.judged is None:
-        return replace(before, failed_at=failed_at, low=low)
-    text = obtained.judged.written.text
-    depth = condense.depth_of(items, span) if proposal.mechanism == condense.CONDENSE else 1
-    shorter = replace_span(items, span, text, making, depth=depth)
-    if tokens_of(shorter) >= tokens_of(items):
-        return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
-    return replace(_shortened(work, before, proposal, shorter, obtained.judged), failed_at=failed_at, low=low)
-
-
-def _natively(
-    work: CompactionWork, before: CompactionResult, proposal: Proposal
-) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Have the provider replace a span by a block of its own; without one that may stand, a summary is asked for as usual.
-
-    What it is shown is the view as it stands, not what the edits before made of it: that is cached, and whole.
-    """
-    span, ladder = proposal.span, work.ladder
-    assert span is not None
-    if ladder.native is not None and before.failed_at is None:
-        need = need_of(work, work.asked.items, proposal)
-        obtained = yield from ask_for_block(need, ladder, upto=span.stop, size=work.making.size)
-        before = _billed(before, obtained)
-        if obtained.judged is not None:
-            shorter = native.put_block(before.items, span, obtained.judged.written.block, work.making)
-            if tokens_of(shorter) < tokens_of(before.items):
-                return _shortened(work, before, proposal, shorter, obtained.judged)
-        before = replace(before, no_block=True)
-        if any(rejected.code in UNREACHABLE for rejected in obtained.rejected):
-            work = replace(work, ladder=ladder.without(ladder.native))
-            before = before if work.ladder.asked else replace(before, failed_at=obtained.failed_at)
-    instead = _again(work, before.items, summarize.NAME)
-    return before if instead is None else (yield from _summarized(work, before, instead))
-
-
-def _billed(before: CompactionResult, obtained: Obtained) -> CompactionResult:
-    """Return what was reached so far with what asking cost and what was refused."""
-    return replace(
-        before,
-        written=(*before.written, *obtained.written),
-        lost=before.lost or obtained.lost,
-        rejected=(*before.rejected, *obtained.rejected),
-    )
-
-
-def _shortened(
-    work: CompactionWork,
-    before: CompactionResult,
-    proposal: Proposal,
-    shorter: Sequence[Item],
-    judged: Judged,
-) -> CompactionResult:
-    """Return what was reached once a summary stands in place of a span."""
-    return CompactionResult(
-        items=tuple(shorter),
-        phases=(*before.phases, work.phase(proposal.mechanism, before.items, shorter)),
-        mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
-        first_changed=first_difference(work.asked.items, shorter),
-        judged=judged,
-        summaries=before.summaries + 1,
-        summary_tokens=before.summary_tokens + work.making.tokenizer.count(judged.written.text),
-        written=before.written,
-        lost=before.lost,
-        rejected=before.rejected,
-        no_block=before.no_block,
-    )
-
-
-def need_of(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> Need:
-    """Return the summary that a proposal needs to be carried out on these items."""
-    span = proposal.span
-    assert span is not None
-    return need_for(
-        _request(work, items, proposal),
-        replaces=tokens_of(items[span.start : span.stop]),
-        tokenizer=work.making.tokenizer,
-        must=work.at_wall,
-        handles=numbers_in(items[span.start : span.stop]),
-    )
-
-
-def longest_summary(work: CompactionWork, proposal: Proposal) -> float:
-    """Return how many tokens a summary has at most that is accepted for what this would replace."""
-    assert proposal.span is not None
-    return OVERSHOOT * _budget(work, work.asked.items, proposal.span, proposal.mechanism)
-
-
-def _request(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:
-    span = proposal.span
-    assert span is not None
-    return request_for(
-        items,
-        span,
-        max_tokens=_budget(work, items, span, proposal.mechanism),
-        focus=work.focus,
-        recall=work.making.offers_recall,
-        redact=work.making.redact,
-    )
-
-
-def _budget(work: CompactionWork, items: Sequence[Item], span: Span, mechanism: str) -> int:
-    """Return how long a summary may be: sized by the originals for the middle, fixed for a pass."""
-    if mechanism in _PASSES:
-        return work.asked.settings.leaf.leaf_target_tokens
-    compression = work.asked.settings.compression
-    whole = work.asked.items if len(items) == len(work.asked.items) else items
-    return summarize.budget(
-        whole[span.start : span.stop],
-        ratio=compression.summary_ratio,
-        least=compression.summary_min_tokens,
-        most=work.asked.counted(work.asked.limits.summary),
-    )
-
-
-def _again(work: CompactionWork, items: Sequence[Item], mechanism: str) -> Proposal | None:
-    """Ask a mechanism anew."""
-    offers = propose(replace(work.asked, items=items))
-    return next((proposal for proposal in offers.proposals if proposal.mechanism == mechanism), None)
-
-
 def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Prune, see whether that is enough, and only then ask for a summary (docs/specification.md: C, D); squeeze what is still too large, where it must fit.
+    """Prune, check whether that is enough, and only then summarise (docs/specification.md: C, D); squeeze at the end if planned.
 
-    Where no prune can be enough, what the summary will replace is left alone until there turns out to be none.
+    If no pruning can be enough, messages that the summary will replace are not pruned, unless it turns out that there is none.
     """
-    work = replace(work, asked=replace(work.asked, items=tuple(work.asked.items)))
+    work = replace(work, request=replace(work.request, items=tuple(work.request.items)))
     edits = [
         proposal
         for proposal in decision.proposals
         if proposal.mechanism not in REPLACING and proposal.mechanism != truncate.SQUEEZE
     ]
     spans = [proposal for proposal in decision.proposals if proposal.mechanism in REPLACING]
-    least = _untouched(work, edits)
-    waits = _can_wait(work, edits, spans, least=least, enough=decision.enough)
-    result = prune(work, _outside(edits, spans) if waits else edits)
+    least = _size_of_unedited(work, edits)
+    summary_first = _is_summary_certain(work, edits, spans, least=least, enough=decision.enough)
+    result = prune(work, _outside(edits, spans) if summary_first else edits)
     if not (result.changed and work.size(result.items) <= decision.enough):
         result = yield from replace_spans(work, result, spans, enough=decision.enough)
-    if waits and tokens_of(result.items) >= least:
+    if summary_first and tokens_of(result.items) >= least:
         result = _smaller(result, prune(work, edits), at=work.at)
     if any(proposal.mechanism == truncate.SQUEEZE for proposal in decision.proposals):
-        result = squeeze(work, result, fit=decision.fit)
-    if tokens_of(result.items) < tokens_of(work.asked.items):
+        result = squeeze_to_fit(work, result, fit=decision.fit)
+    if tokens_of(result.items) < tokens_of(work.request.items):
         return result
-    return replace(
-        CompactionResult(items=tuple(work.asked.items), failed_at=result.failed_at, low=result.low),
+    return CompactionResult(
+        items=tuple(work.request.items),
+        failed_at=result.failed_at,
+        low=result.low,
         written=result.written,
         lost=result.lost,
         rejected=result.rejected,
@@ -371,33 +142,33 @@ def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, O
     )
 
 
-def _untouched(work: CompactionWork, edits: Sequence[Proposal]) -> int:
-    """Return the size, as counted, of the items that no edit touches: no prune leaves less."""
-    items = work.asked.items
+def _size_of_unedited(work: CompactionWork, edits: Sequence[Proposal]) -> int:
+    """Return the counted size of the items that no edit touches: pruning cannot leave less."""
+    items = work.request.items
     touched = {target.item for proposal in edits for target in proposal.targets}
     return tokens_of(items) - sum(items[at].tokens for at in touched)
 
 
-def _can_wait(
+def _is_summary_certain(
     work: CompactionWork, edits: Sequence[Proposal], spans: Sequence[Proposal], *, least: int, enough: int
 ) -> bool:
-    """Return whether a summary of the middle is due however much the edits remove, and smaller than what they leave.
+    """Return whether the middle will be summarised however much the edits remove, into less than the edits would leave.
 
-    Those outside of it must not depend on the others, as they do where a prune has to reclaim so much to count.
+    Edits outside the span must not depend on those inside, as they do when pruning has to reclaim some minimum to count.
     """
-    if not edits or [proposal.mechanism in WHOLE for proposal in spans] != [True]:
+    if not edits or [proposal.mechanism in _WHOLE for proposal in spans] != [True]:
         return False
     if not (work.by_hand or work.at_wall) and _outside(edits, spans):
         return False
-    span, items = spans[0].span, work.asked.items
+    span, items = spans[0].span, work.request.items
     assert span is not None
     removed = tokens_of(items) - least
     left = tokens_of(items[span.start : span.stop]) - removed
-    return work.prompt - work.scaled(removed) > enough and left > longest_summary(work, spans[0])
+    return work.prompt - work.scaled(removed) > enough and left > _longest_summary(work, spans[0])
 
 
 def _outside(edits: Sequence[Proposal], spans: Sequence[Proposal]) -> list[Proposal]:
-    """Return what of the edits lies in no span."""
+    """Return the edits restricted to targets outside all spans."""
     replaced = [range(span.start, span.stop) for proposal in spans if (span := proposal.span)]
     outside: list[Proposal] = []
     for edit in edits:
@@ -410,7 +181,7 @@ def _outside(edits: Sequence[Proposal], spans: Sequence[Proposal]) -> list[Propo
 
 
 def _smaller(result: CompactionResult, pruned: CompactionResult, *, at: float) -> CompactionResult:
-    """Return the smaller of what a summary and what a prune came to, with what was learned on the way."""
+    """Return the smaller of two results, a summary's and pruning's, with what was learned and billed for the first."""
     if not pruned.changed or tokens_of(pruned.items) > tokens_of(result.items):
         return result
     failed_at = at if result.summaries and result.failed_at is None else result.failed_at
@@ -423,3 +194,236 @@ def _smaller(result: CompactionResult, pruned: CompactionResult, *, at: float) -
         rejected=result.rejected,
         no_block=result.no_block,
     )
+
+
+def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResult:
+    """Carry out all edits, or none if together they reclaim too little to count."""
+    if not proposals:
+        return CompactionResult(items=tuple(work.request.items))
+    items: list[Item] = list(work.request.items)
+    phases: list[Phase] = []
+    for proposal in proposals:
+        edited = _edit(work, items, proposal)
+        if tokens_of(edited) < tokens_of(items):
+            phases.append(work.phase(proposal.mechanism, items, edited))
+            items = edited
+    is_enough_to_count = work.prompt - work.size(items) >= work.request.limits.minimum_prune
+    if not phases or not (is_enough_to_count or work.by_hand or work.at_wall):
+        return CompactionResult(items=tuple(work.request.items))
+    return CompactionResult(
+        items=tuple(items),
+        phases=tuple(phases),
+        first_changed=first_difference(work.request.items, items),
+    )
+
+
+def _edit(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> list[Item]:
+    """Return the items with one mechanism's edits."""
+    match proposal.mechanism:
+        case dedupe.NAME:
+            return dedupe.apply(items, proposal, work.context)
+        case images.NAME:
+            return images.apply(items, proposal, work.context)
+        case reasoning.NAME:
+            return reasoning.apply(items, proposal, work.context)
+        case truncate.NAME:
+            limit = wall_limit(work.request.limits, work.request.scale)
+            return truncate.apply(items, proposal, work.context, limit=limit)
+        case elide.NAME:
+            return elide.apply(items, proposal, work.context)
+        case name:
+            plugin = next(mechanism for mechanism in work.request.mechanisms if mechanism.name == name)
+            return apply_checked(plugin, items, proposal, work.context)
+
+
+def squeeze_to_fit(work: CompactionWork, result: CompactionResult, *, fit: int) -> CompactionResult:
+    """Shorten whatever is left, except the users' words, until the prompt has at most `fit` tokens."""
+    over = work.size(result.items) - fit
+    if over <= 0:
+        return result
+    tokens = tokens_of(result.items) - max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
+    items = truncate.squeeze(result.items, work.context, tokens=tokens)
+    if tokens_of(items) >= tokens_of(result.items):
+        return result
+    return replace(
+        result,
+        items=tuple(items),
+        phases=(*result.phases, work.phase(truncate.SQUEEZE, result.items, items)),
+        first_changed=first_difference(work.request.items, items),
+    )
+
+
+def replace_spans(
+    work: CompactionWork, result: CompactionResult, planned: Sequence[Proposal], *, enough: int
+) -> Generator[Summarize, Outcome, CompactionResult]:
+    """Replace spans by summaries as planned; passes are repeated until the prompt is down to `enough`, if that is set.
+
+    Replacing a span shifts the indexes of all later items, so every proposal but the first is made anew.
+    """
+    repeats = enough > 0 and all(proposal.mechanism in _PASSES for proposal in planned)
+    passes = fruitless = 0
+    while planned and fruitless < len(planned) and passes < (_MAX_PASSES if repeats else len(planned)):
+        mechanism = planned[passes % len(planned)].mechanism
+        proposal = planned[0] if passes == 0 else _propose_again(work, result.items, mechanism)
+        before = result
+        if proposal is not None:
+            result = yield from _replace_by_summary(work, result, proposal)
+        if result.changed and work.size(result.items) <= enough:
+            break
+        passes, fruitless = passes + 1, 0 if result.summaries > before.summaries else fruitless + 1
+    return result
+
+
+def _propose_again(work: CompactionWork, items: Sequence[Item], mechanism: str) -> Proposal | None:
+    """Return what a mechanism proposes for these items."""
+    offers = propose(replace(work.request, items=items))
+    return next((proposal for proposal in offers.proposals if proposal.mechanism == mechanism), None)
+
+
+def _replace_by_summary(
+    work: CompactionWork, before: CompactionResult, proposal: Proposal
+) -> Generator[Summarize, Outcome, CompactionResult]:
+    """Replace a span by a summary of its original messages; if there is none, return what was reached before.
+
+    A prefetched summary that fits is used without a call. Summarizers that failed in this compaction are not asked again.
+    """
+    if proposal.mechanism == native.NAME:
+        return (yield from _replace_by_block(work, before, proposal))
+    span, items = proposal.span, before.items
+    assert span is not None
+    context = work.context
+    parked = work.parked if proposal.mechanism in _WHOLE else None
+    request = _summary_request(work, items, proposal)
+    if parked is not None and parked.answers(request):
+        obtained = ObtainedSummary(judged=parked.judged)
+    else:
+        ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
+        obtained = yield from obtain(need_for_proposal(work, items, proposal), ladder, at=work.at)
+    before = _with_bill(before, obtained)
+    failed_at = before.failed_at if obtained.failed_at is None else obtained.failed_at
+    low = before.low if obtained.low is None else obtained.low
+    if obtained.judged is None:
+        return replace(before, failed_at=failed_at, low=low)
+    text = obtained.judged.written.text
+    depth = condense.depth_of(items, span) if proposal.mechanism == condense.CONDENSE else 1
+    shorter = replace_span(items, span, text, context, depth=depth)
+    if tokens_of(shorter) >= tokens_of(items):
+        return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
+    return replace(
+        _with_span_replaced(work, before, proposal, shorter, obtained.judged), failed_at=failed_at, low=low
+    )
+
+
+def _replace_by_block(
+    work: CompactionWork, before: CompactionResult, proposal: Proposal
+) -> Generator[Summarize, Outcome, CompactionResult]:
+    """Have the provider replace a span by a compaction block; if no usable block comes, ask for a summary as usual.
+
+    The provider is shown the view before this compaction's edits, because that is cached and complete.
+    """
+    span, ladder = proposal.span, work.ladder
+    assert span is not None
+    if ladder.native is not None and before.failed_at is None:
+        need = need_for_proposal(work, work.request.items, proposal)
+        obtained = yield from ask_for_block(need, ladder, upto=span.stop, size=work.context.size)
+        before = _with_bill(before, obtained)
+        if obtained.judged is not None:
+            shorter = native.put_block(before.items, span, obtained.judged.written.block, work.context)
+            if tokens_of(shorter) < tokens_of(before.items):
+                return _with_span_replaced(work, before, proposal, shorter, obtained.judged)
+        before = replace(before, no_block=True)
+        if any(rejected.code in UNREACHABLE for rejected in obtained.rejected):
+            work = replace(work, ladder=ladder.without(ladder.native))
+            before = before if work.ladder.asked else replace(before, failed_at=obtained.failed_at)
+    instead = _propose_again(work, before.items, summarize.NAME)
+    return before if instead is None else (yield from _replace_by_summary(work, before, instead))
+
+
+def _with_bill(before: CompactionResult, obtained: ObtainedSummary) -> CompactionResult:
+    """Return the result so far with what was written, and so billed, and what was rejected."""
+    return replace(
+        before,
+        written=(*before.written, *obtained.written),
+        lost=before.lost or obtained.lost,
+        rejected=(*before.rejected, *obtained.rejected),
+    )
+
+
+def _with_span_replaced(
+    work: CompactionWork,
+    before: CompactionResult,
+    proposal: Proposal,
+    shorter: Sequence[Item],
+    judged: Judged,
+) -> CompactionResult:
+    """Return the result with a summary or a block in place of the span."""
+    return CompactionResult(
+        items=tuple(shorter),
+        phases=(*before.phases, work.phase(proposal.mechanism, before.items, shorter)),
+        mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
+        first_changed=first_difference(work.request.items, shorter),
+        judged=judged,
+        summaries=before.summaries + 1,
+        summary_tokens=before.summary_tokens + work.context.tokenizer.count(judged.written.text),
+        written=before.written,
+        lost=before.lost,
+        rejected=before.rejected,
+        no_block=before.no_block,
+    )
+
+
+def need_for_proposal(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> Need:
+    """Return the summary that a proposal needs."""
+    span = proposal.span
+    assert span is not None
+    return need_for(
+        _summary_request(work, items, proposal),
+        replaces=tokens_of(items[span.start : span.stop]),
+        tokenizer=work.context.tokenizer,
+        must=work.at_wall,
+        handles=numbers_in(items[span.start : span.stop]),
+    )
+
+
+def _summary_request(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:
+    span = proposal.span
+    assert span is not None
+    return request_for(
+        items,
+        span,
+        max_tokens=_budget(work, items, span, proposal.mechanism),
+        focus=work.focus,
+        recall=work.context.offers_recall,
+        redact=work.context.redact,
+    )
+
+
+def _budget(work: CompactionWork, items: Sequence[Item], span: Span, mechanism: str) -> int:
+    """Return how long a summary may be: a share of the originals for the whole middle, a fixed length for a pass."""
+    if mechanism in _PASSES:
+        return work.request.settings.leaf.leaf_target_tokens
+    compression = work.request.settings.compression
+    whole = work.request.items if len(items) == len(work.request.items) else items
+    return summarize.budget(
+        whole[span.start : span.stop],
+        ratio=compression.summary_ratio,
+        least=compression.summary_min_tokens,
+        most=work.request.counted(work.request.limits.summary),
+    )
+
+
+def _longest_summary(work: CompactionWork, proposal: Proposal) -> float:
+    """Return the length of the longest summary that would be accepted for this proposal, in counted tokens."""
+    assert proposal.span is not None
+    return OVERSHOOT * _budget(work, work.request.items, proposal.span, proposal.mechanism)
+
+
+def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
+    """Return the index of the first item that differs."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((index for index, (old, new) in pairs if old is not new), min(len(before), len(after)))
+
+
+def tokens_of(items: Sequence[Item]) -> int:
+    """Return the size of these items in counted tokens."""
+    return sum([item.tokens for item in items])

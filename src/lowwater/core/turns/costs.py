@@ -1,4 +1,4 @@
-"""What calls, turns and compactions cost a session, for the accounts."""
+"""What calls, turns and compactions cost, for the session's accounts; None stands for an unknown cost."""
 
 from collections.abc import Iterable
 
@@ -15,55 +15,11 @@ from lowwater.core.turns.compaction import CompactionResult, CompactionWork
 from lowwater.core.turns.state import Call, Setup, State
 
 _PRICED = frozenset({"listed", "resold"})
-"""How a model is found whose prices are its own."""
-
-
-def both(one: int | None, other: int | None) -> int | None:
-    """Return two costs together."""
-    return None if one is None or other is None else one + other
-
-
-def cost_of_answer(state: State, response: Response) -> int | None:
-    """Return what the request under way cost, with the calls the provider made beside it."""
-    if response.usage is None or response.prompt <= 0 or not response.list_price:
-        return None
-    call = state.call
-    return cost_of_all(response.calls, call.model if call else state.model, call.at if call else None)
-
-
-def cost_of_summaries(
-    state: State, result: CompactionResult, setup: Setup, work: CompactionWork
-) -> int | None:
-    """Return what the calls for summaries cost in a compaction, those that were of no use included."""
-    if result.lost:
-        return None
-    models = (state.model, *setup.chain.models, *(model for model in setup.summary_models if model))
-    return cost_of_written(result.written, Registry(models), work.at)
-
-
-def prompts_of(summaries: Iterable[Written]) -> int:
-    """Return how many tokens the prompts of the calls that wrote these had together, as far as providers reported them."""
-    return sum(written.usage.prompt for written in summaries if written.usage is not None)
-
-
-def cost_of_written(summaries: Iterable[Written], registry: Registry, at: float) -> int | None:
-    """Return what the calls that wrote these cost, each at its model's prices; one without a model took no call."""
-    total = 0
-    for written in summaries:
-        if not written.model and written.usage is None:
-            continue
-        found = registry.match(written.model)
-        if written.usage is None or found.how not in _PRICED:
-            return None
-        cost = cost_of(written.usage, found.model, at)
-        if cost is None:
-            return None
-        total += cost
-    return total
+"""How a model must have been matched for its prices to be its own, and not those of a similar name."""
 
 
 def turn_record(state: State, response: Response, at: float) -> TurnRecord:
-    """Return the record of a turn that was just answered; `state` is the session before it learned from the answer."""
+    """Return the record of a turn that was just answered; `state` is the one before it learned from the answer."""
     call, used = state.call, response.usage
     cost = cost_of_answer(state, response)
     return TurnRecord(
@@ -72,52 +28,63 @@ def turn_record(state: State, response: Response, at: float) -> TurnRecord:
         usage=used,
         expected=call.expected if call else None,
         cost=cost,
-        untouched=_untouched(call, used, cost) if call else cost,
+        untouched=_cost_uncompacted(call, used, cost) if call else cost,
         removed=call.removed if call else 0,
         decision=call.decision if call else "",
         thinking_off=call.thinking_off if call else False,
     )
 
 
-def beside_record(state: State, response: Response, at: float) -> TurnRecord:
-    """Return the record of a call that a session does not know of: it carried what the view shows."""
+def side_call_record(state: State, response: Response, at: float) -> TurnRecord:
+    """Return the record of a call that is not part of the conversation; its prompt is assumed to have been the view."""
     cost, removed = cost_of_answer(replace(state, call=None), response), removed_from(state)
-    more = _carrying(response.usage, removed, state.model, at)
+    extra = _cost_of_carrying(response.usage, removed, state.model, at)
     return TurnRecord(
         at=at,
         model=state.model.name,
         usage=response.usage,
         cost=cost,
-        untouched=None if cost is None or more is None else cost + more,
+        untouched=None if cost is None or extra is None else cost + extra,
         removed=removed,
     )
 
 
-def _untouched(call: Call, used: Usage | None, cost: int | None) -> int | None:
-    """Return what a call would have cost had nothing ever been compacted.
+def _cost_uncompacted(call: Call, used: Usage | None, cost: int | None) -> int | None:
+    """Return what a call would have cost if nothing had ever been compacted.
 
-    That is without what was bought for it, and with what earlier calls went without carried along.
+    That is its cost without the surcharge of compactions just before it, but with all removed tokens in its prompt.
     """
-    more = _carrying(used, call.removed_before, call.model, call.at)
-    if used is None or more is None or cost is None or call.bought is None:
+    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at)
+    if used is None or extra is None or cost is None or call.bought is None:
         return None
-    # What a compaction was to cost more is foreseen, what the call cost is billed: the difference cannot be less than the price of
-    # the longer prompt with all of it read from the cache.
+    # The surcharge is a forecast and the cost is a bill, so their difference may be too small. It is at least the price of the
+    # longer prompt with all of it read from the cache.
     read = Usage(cache_read=used.prompt + call.removed, output=used.output)
     least = cost_of(read, call.model, call.at) or 0
-    return max(cost - call.bought + more, min(least, cost + more))
+    return max(cost - call.bought + extra, min(least, cost + extra))
 
 
-def _carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:
-    """Return what a call would have cost more with so many tokens more in its prompt."""
+def _cost_of_carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:
+    """Return how much more a call would have cost with `removed` more tokens in its prompt."""
     if used is None:
         return None
-    own, whole = cost_of(used, model, at), cost_of(_with(used, removed), model, at)
-    return None if own is None or whole is None else whole - own
+    actual, larger = cost_of(used, model, at), cost_of(_with_more(used, removed), model, at)
+    return None if actual is None or larger is None else larger - actual
 
 
-def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
-    """Return a compaction with what it is to cost and to save, at the prices of the model in use; `state` is before it."""
+def _with_more(used: Usage, tokens: int) -> Usage:
+    """Return the usage of a prompt with `tokens` more, billed like its prefix."""
+    if used.cache_read:
+        return replace(used, cache_read=used.cache_read + tokens)
+    if used.cache_write_long:
+        return replace(used, cache_write_long=used.cache_write_long + tokens)
+    if used.cache_write:
+        return replace(used, cache_write=used.cache_write + tokens)
+    return replace(used, uncached=used.uncached + tokens)
+
+
+def with_price(event: Compaction, state: State, setup: Setup) -> Compaction:
+    """Return a compaction's event with its expected price and savings at the prices of the model in use; `state` is the one before it."""
     before = state.model.prices_at(event.before, event.at)
     after = state.model.prices_at(event.after, event.at)
     if before is None or after is None or event.cost is None:
@@ -141,12 +108,45 @@ def priced(event: Compaction, state: State, setup: Setup) -> Compaction:
     return replace(event, price=bought.price, saves=carried // TOKENS_PER_PRICE)
 
 
-def _with(used: Usage, removed: int) -> Usage:
-    """Return the usage of a prompt with so many tokens more, billed as its prefix was."""
-    if used.cache_read:
-        return replace(used, cache_read=used.cache_read + removed)
-    if used.cache_write_long:
-        return replace(used, cache_write_long=used.cache_write_long + removed)
-    if used.cache_write:
-        return replace(used, cache_write=used.cache_write + removed)
-    return replace(used, uncached=used.uncached + removed)
+def cost_of_answer(state: State, response: Response) -> int | None:
+    """Return what the call under way cost, with further calls that the provider made for it."""
+    if response.usage is None or response.prompt <= 0 or not response.list_price:
+        return None
+    call = state.call
+    return cost_of_all(response.calls, call.model if call else state.model, call.at if call else None)
+
+
+def cost_of_summaries(
+    state: State, result: CompactionResult, setup: Setup, work: CompactionWork
+) -> int | None:
+    """Return what a compaction's calls for summaries cost, useless ones included."""
+    if result.lost:
+        return None
+    models = (state.model, *setup.chain.models, *(model for model in setup.summary_models if model))
+    return cost_of_written(result.written, Registry(models), work.at)
+
+
+def cost_of_written(summaries: Iterable[Written], registry: Registry, at: float) -> int | None:
+    """Return what the calls that wrote these summaries cost; one without a model took no call."""
+    total = 0
+    for written in summaries:
+        if not written.model and written.usage is None:
+            continue
+        found = registry.match(written.model)
+        if written.usage is None or found.how not in _PRICED:
+            return None
+        cost = cost_of(written.usage, found.model, at)
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def prompt_tokens_of(summaries: Iterable[Written]) -> int:
+    """Return the total size of the prompts that asked for these summaries, as far as providers reported it."""
+    return sum(written.usage.prompt for written in summaries if written.usage is not None)
+
+
+def both(one: int | None, other: int | None) -> int | None:
+    """Return the sum of two costs; None if one is unknown."""
+    return None if one is None or other is None else one + other

@@ -1,4 +1,4 @@
-"""What a turn needs from the outside, as values; a driver fulfils them."""
+"""Effects: what a turn needs from outside the core, as values; `session/driver.py` carries them out."""
 
 from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeVar
@@ -13,42 +13,42 @@ FailureKind = Literal["failed", "refused", "timeout", "auth", "network"]
 
 
 class Summarize(Struct, frozen=True, kw_only=True):
-    """Ask the summarizer `rung` of the session's ladder."""
+    """Ask one summarizer for a summary; `rung` is its place in the session's ladder."""
 
     request: SummaryRequest
     rung: int
     ledger: Ledger | None = None
-    """What the turn has made of the session so far; None if that is what is kept."""
+    """The ledger as this turn has changed it so far, which is not stored yet; None if the stored one is current."""
     rides: bool = False
-    """Extending the request that was sent last is the cheapest way to ask."""
+    """The cheapest way to ask is to extend the last request, whose prefix is cached."""
     upto: int = 0
-    """So many items from the start of the view are what a provider is to compact by itself; 0 if it is to write text."""
+    """How many items from the start of the view the provider is to compact by itself; 0 if a text is wanted."""
     share: float = 1.0
-    """The part of the turn's remaining time that it may take: those behind it want some too."""
+    """The share of the turn's remaining time that the call may take, so that summarizers after it get theirs."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A summarizer did not answer with a summary; `said` never holds contents of a message."""
+    """A summarizer gave no summary; `said` never contains text of a message."""
 
     kind: FailureKind
     said: str = ""
     at: float = 0.0
-    """When that was known."""
+    """When the failure was known."""
     usage: Usage | None = None
-    """What an answer without a summary in it consumed, if there was one."""
+    """The usage of an answer that contained no summary, if there was one."""
 
 
 Outcome = Written | Failure
 
 
 class Announce(Struct, frozen=True, kw_only=True):
-    """Tell whoever wants to know that the view is about to be compacted."""
+    """Announce that the view is about to be compacted."""
 
     ledger: Ledger
 
 
 class Perform(Struct, frozen=True, kw_only=True):
-    """Do something that may wait for a disk, and hand back what it returns."""
+    """Call something that may wait for a disk, and send its return value back."""
 
     call: Callable[[], object]
 
@@ -56,4 +56,4 @@ class Perform(Struct, frozen=True, kw_only=True):
 Effect = Summarize | Announce | Perform
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
-"""A turn: it yields effects and is sent what came of them, a Summarize an Outcome."""
+"""A turn as a generator: it yields effects and is sent their results; for a Summarize that is an Outcome."""

@@ -1,4 +1,4 @@
-"""What an answer teaches: how counts become the provider's tokens, how fast the conversation grows, what it consumed."""
+"""What a session learns from an answer's usage: the calibration of its counts, the growth of its prompt, its totals."""
 
 from msgspec.structs import replace
 
@@ -10,21 +10,38 @@ from lowwater.core.turns.costs import cost_of_answer
 from lowwater.core.turns.state import State, Totals
 
 _MOST_HIDDEN = 200_000
-"""Tokens that a client may keep to itself: a system prompt and tools that are not shown to Lowwater."""
+"""Tokens that may be in a prompt without Lowwater seeing them: a system prompt and tools that the client adds later."""
 _MOST_NEW_HIDDEN = 100_000
-"""And that it may add to these between two calls."""
+"""How many such tokens may be added between two calls."""
 _MOST_PROMPT = 100_000_000
 _MOST_OUTPUT = 10_000_000
-"""More than any model takes or gives."""
+"""More than any model accepts or writes."""
 _TURNS_MEASURED = 8
-_MEMORY = 0.2
-"""How much the newest turn counts in the measured growth."""
+"""How many of the newest turns' growth is remembered."""
+_NEWEST_WEIGHT = 0.2
+"""The weight of the newest turn in the average growth."""
+
+
+def measure_growth(state: State) -> State:
+    """Return the state with the counted growth of its newest turn; for a list that came all at once, of each turn in it."""
+    if state.sent:
+        grown = [state.counted - state.sent]
+    else:
+        items = state.ledger.view.items
+        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
+        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
+    new = [tokens for tokens in grown if tokens > 0]
+    if not new:
+        return state
+    # Turns are counted here and not with the answer, because a client may append answers without ever recording one.
+    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:], past=after_turn(state.past))
 
 
 def believed(state: State, response: Response) -> Response:
-    """Return an answer whose usage is not believed without it: no prompt that was counted so small can be billed so large.
+    """Return the answer, without its usage if that is implausible: far larger than the prompt that was counted.
 
-    What the count cannot see may be large too, and grow at once: the same said twice in a row is believed.
+    What Lowwater cannot see of a prompt may be large, and may grow at once, so the same usage reported twice in a row is
+    believed.
     """
     usage = response.usage
     if usage is None:
@@ -37,20 +54,23 @@ def believed(state: State, response: Response) -> Response:
     largest = largest_prompt(response)
     again = 0 < state.doubted <= 2 * largest and largest <= 2 * state.doubted
     if usage.output > _MOST_OUTPUT or (largest > most and not (again and largest <= _MOST_PROMPT)):
-        said = (
+        doubt = (
             f"{largest:,} tokens of prompt and {usage.output:,} of output for a prompt of about {counted:,}"
         )
-        return response.unbelieved(said)
+        return response.unbelieved(doubt)
     return response
 
 
 def largest_prompt(response: Response) -> int:
-    """Return the largest prompt that an answer reports: its own, or that of a call that led to it."""
+    """Return the largest prompt that an answer reports: its own, or that of another call the provider made for it."""
     return max([response.prompt, *(each.prompt for each in response.calls)])
 
 
 def learn(state: State, response: Response) -> State:
-    """Return the session after an answer; one without usage, or of a model that is no longer in use, teaches little."""
+    """Return the state with totals, calibration and growth after an answer.
+
+    Without usage, or if another model is in use by now, only the totals change.
+    """
     state = replace(state, totals=totals_with(state, response))
     call = state.call
     if response.usage is None or response.prompt <= 0 or (call and call.model.name != state.model.name):
@@ -64,31 +84,17 @@ def learn(state: State, response: Response) -> State:
     )
 
 
-def measure_growth(state: State) -> State:
-    """Return the session with what its newest turn adds to the prompt, as counted; of a list that comes all at once, each turn's."""
-    if state.sent:
-        grown = [state.counted - state.sent]
-    else:
-        items = state.ledger.view.items
-        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
-        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
-    new = [tokens for tokens in grown if tokens > 0]
-    if not new:
-        return state
-    # Counted here and not with the answer: a client may append answers and never record one.
-    return replace(state, grown=(*state.grown, *new)[-_TURNS_MEASURED:], past=after_turn(state.past))
-
-
 def _with_growth(state: State, prompt: int) -> State:
+    """Return the state with the average growth per turn, updated by the size that was reported."""
     grown = prompt - state.reported
     if not state.reported or grown <= 0:
         return state
-    weight = max(_MEMORY, 1 / (state.growths + 1))
+    weight = max(_NEWEST_WEIGHT, 1 / (state.growths + 1))
     return replace(state, growth=(1 - weight) * state.growth + weight * grown, growths=state.growths + 1)
 
 
 def totals_with(state: State, response: Response) -> Totals:
-    """Return the totals after an answer: every call that was billed counts, those the provider made beside it too."""
+    """Return the totals after an answer; further calls that the provider made for it count too."""
     totals, used = state.totals, together(response.calls)
     return replace(
         totals.paid(cost_of_answer(state, response)),

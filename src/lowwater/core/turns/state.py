@@ -1,4 +1,8 @@
-"""The state of a session, the one value that changes from turn to turn, and what stays the same over its turns."""
+"""`State`, the one value that changes from turn to turn, and `Setup`, what stays the same over a session's turns.
+
+The other classes are parts of the state: totals, the call under way, a prefetched summary, the layout of the prompt as the
+provider's cache sees it. All of it is plain data; `core/stored_form.py` has the names under which it is stored.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,210 +37,28 @@ from lowwater.core.view import Item, View
 from lowwater.protocols import Tokenizer
 from lowwater.settings import Settings
 
-_PATIENCE = 4
-"""Looks again after this part of the calls that the nearest plan is away, for prices move meanwhile."""
-_GROWTH = 1.03
-"""Looks again when the prompt has grown by this factor: there is more to remove."""
-
-
-class RecheckBackoff(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_unknown_fields=True):
-    """Nothing was nearly due when a prompt of `prompt` tokens was looked through."""
-
-    until: int
-    """The reading of the meter at which to look again."""
-    prompt: int
-
-    def lasts(self, *, meter: int, prompt: int) -> bool:
-        """Return whether it is too early to look again; only for a warm cache, for a cold one changes every price."""
-        return meter < self.until and prompt < _GROWTH * self.prompt
-
-
-def recheck_backoff(market: Candidates, *, meter: int, read_price: int, prompt: int) -> RecheckBackoff | None:
-    """Return how long to rest after a look that found nothing to buy."""
-    best = best_of(market.bargains)
-    if best is None:
-        return RecheckBackoff(until=meter + _FOREVER, prompt=prompt)
-    if best.is_due:
-        return None
-    calls = best.calls_left
-    wait = _FOREVER if calls is None else read_price * (calls // _PATIENCE)
-    return RecheckBackoff(until=meter + wait, prompt=prompt) if wait > 0 else None
-
-
-_FOREVER = 10**18
-
-
-class PrefetchedSummary(
-    Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forbid_unknown_fields=True
-):
-    """A summary that was asked for, judged and billed, and is not in the view yet.
-
-    What it stands for is named as in its request: the numbers of the originals, and the summary it updates. It was made
-    from the originals, so placeholders inside its span do not make it stale; any other change there does.
-    """
-
-    span: Span
-    """The items it would replace."""
-    numbers: tuple[int, ...]
-    previous: str
-    recall: bool
-    """Whether its reader can call messages back."""
-    tokens: int
-    """The size of its text, as counted."""
-    judged: Judged
-
-    def fits(self, items: Sequence[Item]) -> bool:
-        """Return whether its span still holds just what it stands for."""
-        stands = request_for(items, self.span, max_tokens=0, focus="", recall=self.recall)
-        return self.answers(stands)
-
-    def answers(self, request: SummaryRequest) -> bool:
-        """Return whether it is what this request asks for; one with a focus asks for another."""
-        same = (request.numbers, request.previous, request.recall) == (
-            self.numbers,
-            self.previous,
-            self.recall,
-        )
-        return same and not request.focus
-
-    def is_ready(self, asked: ProposalRequest) -> bool:
-        """Return whether it may be published now: it fits, lies between head and tail, and is not too long for the model."""
-        zones, span = survey(asked).zones, self.span
-        return (
-            zones.head <= span.start < span.stop <= zones.tail
-            and {span.start, span.stop} <= set(zones.cuts)
-            and self.recall == asked.making.offers_recall
-            and self.tokens <= OVERSHOOT * asked.counted(asked.limits.summary)
-            and self.fits(asked.items)
-        )
-
-    def offer(self, items: Sequence[Item]) -> Proposal | None:
-        """Return the proposal to publish it, which takes no call; None if that would be no gain."""
-        offer = offer_span(summarize.NAME, items, self.span, self.tokens)
-        return None if offer is None else replace(offer, calls=0)
-
-
+_RECHECK_PART = 4
+"""The mechanisms are asked again after one part in so many of the calls until the nearest plan is due, because prices move."""
+_RECHECK_GROWTH = 1.03
+"""They are also asked again when the prompt has grown by this factor: there is more to remove."""
+_NEVER = 10**18
 PREAMBLE = -1
-"""The index that stands for tools and system prompt among the marks."""
+"""The index of tools and system prompt among the marks."""
 _SAME_SCALE = 0.005
-"""A scale that differs by less than this share does not change the sizes of blocks that were laid out already."""
-
-
-class PromptLayout(Struct, frozen=True, kw_only=True):
-    """A view that was laid out: one block for the preamble, and one for each part of a message."""
-
-    view: View
-    layout: Layout
-    start: bytes
-    prompt: int
-    scale: float
-    lasts: tuple[int, ...] = ()
-    """The block that each item ends with."""
-    inside: int = 0
-    """Tokens of all blocks but the first."""
-
-    def starts(self) -> list[int]:
-        """Return the token position at which each item starts, and where the last one ends."""
-        ends = self.layout.ends
-        return [ends[0], *(ends[last] for last in self.lasts)]
-
-
-def lay_out_prompt(
-    view: View,
-    *,
-    start: bytes,
-    prompt: int,
-    scale: float,
-    marks: Mapping[int, Lifetime],
-    before: PromptLayout | None = None,
-) -> PromptLayout:
-    """Return a view of `prompt` tokens in blocks.
-
-    `start` is what else the cache depends on. What the count cannot see is taken to stand in the preamble. `marks` says
-    which messages carry a mark on their last part. `before` is what was laid out last.
-    """
-    if before is None or not _goes_on(before, view, start, scale):
-        before = _begun(view, start, scale)
-    items, blocks, lasts = view.items, list(before.layout.blocks), list(before.lasts)
-    known, inside = len(lasts), before.inside
-    for at in before.layout.marked:
-        blocks[at] = replace(blocks[at], mark="")
-    if known:
-        blocks[lasts[-1]] = replace(blocks[lasts[-1]], ends=_ends(items, known - 1))
-    for index in range(known, len(items)):
-        inside += _add(blocks, items[index], before.scale)
-        lasts.append(len(blocks) - 1)
-        blocks[-1] = replace(blocks[-1], ends=_ends(items, index))
-    blocks[0] = replace(blocks[0], tokens=max(0, prompt - inside))
-    for index, mark in marks.items():
-        at = 0 if index == PREAMBLE else lasts[index]
-        blocks[at] = replace(blocks[at], mark=mark)
-    return PromptLayout(
-        view=view,
-        layout=Layout(blocks=tuple(blocks)),
-        start=start,
-        prompt=prompt,
-        scale=before.scale,
-        lasts=tuple(lasts),
-        inside=inside,
-    )
-
-
-def key_behind(layout: Layout, message: Message) -> bytes:
-    """Return the key of the prefix that ends with an answer to what was laid out."""
-    key = layout.blocks[-1].key
-    for piece in range(max(1, len(message.parts))):
-        key = _key(key, message, piece)
-    return key
-
-
-def _begun(view: View, start: bytes, scale: float) -> PromptLayout:
-    """Return a view's preamble laid out, without any message."""
-    key = blake2b(start + b"\0" + view.tools + b"\0" + view.system, digest_size=KEY_BYTES).digest()
-    preamble = Layout(blocks=(Block(key=key, tokens=0),))
-    return PromptLayout(view=view, layout=preamble, start=start, prompt=0, scale=scale)
-
-
-def _goes_on(before: PromptLayout, view: View, start: bytes, scale: float) -> bool:
-    """Return whether a view is one that was laid out before, with items behind it."""
-    old = before.view
-    same = (old.system, old.tools, before.start) == (view.system, view.tools, start)
-    return same and view.items.extends(old.items) and abs(scale - before.scale) <= _SAME_SCALE * scale
-
-
-def _add(blocks: list[Block], item: Item, scale: float) -> int:
-    """Append the blocks of an item and return their tokens."""
-    tokens, key = round(scale * item.tokens), blocks[-1].key
-    pieces = max(1, len(item.message.parts))
-    spent = 0
-    for piece in range(pieces):
-        upto = tokens * (piece + 1) // pieces
-        key = _key(key, item.message, piece)
-        blocks.append(Block(key=key, tokens=upto - spent))
-        spent = upto
-    return tokens
-
-
-def _key(before: bytes, message: Message, piece: int) -> bytes:
-    return blake2b(before + message.digest + piece.to_bytes(4, "big"), digest_size=KEY_BYTES).digest()
-
-
-def _ends(items: Sequence[Item], index: int) -> Literal["", "input", "output"]:
-    if items[index].message.role == "assistant":
-        return "output"
-    is_last = index + 1 == len(items) or items[index + 1].message.role == "assistant"
-    return "input" if is_last else ""
+"""A scale that differs by less than this share does not change the sizes of blocks that are laid out already."""
+_STORABLE = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/@?#]*)?#[0-9a-f]{16}")
+"""A URL as `_without_secrets` returns it."""
 
 
 class Totals(Struct, frozen=True, kw_only=True, rename=stored_as("totals"), forbid_unknown_fields=True):
-    """What a session has consumed as its provider reported it, and what compaction did."""
+    """What a session has consumed, as its provider reported it, and what compaction has done."""
 
     turns: int = 0
     prompt: int = 0
     cache_read: int = 0
     output: int = 0
     misjudged: int = 0
-    """Tokens by which the cache belief was off, over all calls: what it said would be read against what was."""
+    """Tokens by which the cache belief was wrong, over all calls: expected against reported cache reads."""
     compactions: int = 0
     prunes: int = 0
     """Compactions that needed no summary."""
@@ -244,11 +66,11 @@ class Totals(Struct, frozen=True, kw_only=True, rename=stored_as("totals"), forb
     summary_tokens: int = 0
     reclaimed: int = 0
     earliest_changed: int | None = None
-    """The smallest index of a view at which a compaction began."""
+    """The smallest index of an item that a compaction changed."""
     cost: int | None = 0
-    """Nano-dollars for all calls, those for summaries included; None once the price of one was not known."""
+    """Nano-dollars for all calls, those for summaries included; None once one of them had no known price."""
     summary_cost: int | None = 0
-    """Nano-dollars for the calls that wrote summaries; None once the price of one was not known."""
+    """Nano-dollars for calls that wrote summaries; None once one of them had no known price."""
     thinking_off: int = 0
     """Calls whose thinking was disabled, because the provider would have refused it behind a compaction."""
 
@@ -268,12 +90,12 @@ class Route(Struct, frozen=True, kw_only=True, rename=stored_as("route"), forbid
     base_url: str = ""
 
     def storable(self) -> "Route":
-        """Return it as it may be stored: a hash stands for all of the URL that may hold a password or a capability."""
-        return Route(model=self.model, base_url=_told_apart(self.base_url))
+        """Return the route as it may be stored: whatever of its URL may be secret is replaced by a hash."""
+        return Route(model=self.model, base_url=_without_secrets(self.base_url))
 
 
-def _told_apart(url: str) -> str:
-    """Return a URL's scheme, host and port, and what tells it from others there; nothing more if it is nothing more."""
+def _without_secrets(url: str) -> str:
+    """Return a URL's scheme, host and port, followed by a hash of the whole URL if it has anything more."""
     try:
         parts = urlsplit(url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
@@ -285,14 +107,11 @@ def _told_apart(url: str) -> str:
     return f"{shown}#{blake2b(url.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
 
 
-_STORABLE = re.compile(r"(?:[a-z][a-z0-9+.-]*://[^/@?#]*)?#[0-9a-f]{16}")
-"""A URL that was stored before."""
-
-
 class Call(Struct, frozen=True, kw_only=True):
-    """A call under way: what was sent, to whom and when, and what it should be billed.
+    """A call under way: what was sent to which model and when, and what it should be billed.
 
-    It belongs to the process that makes it: whatever others do to the session meanwhile, its answer is read by this.
+    It belongs to the process that makes the call and is not stored: whatever other processes do to the session meanwhile,
+    the answer is interpreted by what was sent.
     """
 
     at: float
@@ -302,17 +121,113 @@ class Call(Struct, frozen=True, kw_only=True):
     """The number of the newest message that was not in the tail; 0 if all were."""
     model: Model
     counted: int
-    """The size of what was sent, as counted."""
+    """The size of what was sent, in counted tokens."""
     removed: int
-    """The model's tokens that compactions kept out of it."""
+    """The model's tokens that compactions had removed from it."""
     removed_before: int
-    """Those of them that earlier calls went without, too."""
+    """Those of them that were already missing in the call before."""
     bought: int | None
-    """Nano-dollars that the compactions since then make it cost more; None if that is not known."""
+    """Nano-dollars by which compactions since the call before make it more expensive; None if not known."""
     decision: str = ""
     """The reason code of the decision before it."""
     thinking_off: bool = False
     """Its thinking is disabled, because the provider would refuse it in a tool loop whose beginning was compacted."""
+
+
+class RecheckBackoff(Struct, frozen=True, kw_only=True, rename=stored_as("rest"), forbid_unknown_fields=True):
+    """Until when the mechanisms need not be asked again, because nothing was nearly due for a prompt of `prompt` tokens."""
+
+    until: int
+    """The reading of the rent meter at which to ask again."""
+    prompt: int
+
+    def lasts(self, *, meter: int, prompt: int) -> bool:
+        """Return whether it is too early to ask again; only for a warm cache, because a cold one changes every price."""
+        return meter < self.until and prompt < _RECHECK_GROWTH * self.prompt
+
+
+def recheck_backoff(
+    candidates: Candidates, *, meter: int, read_price: int, prompt: int
+) -> RecheckBackoff | None:
+    """Return until when not to ask the mechanisms again; None if the next turn has to, because a plan is due or nearly so."""
+    best = best_of(candidates.bargains)
+    if best is None:
+        return RecheckBackoff(until=meter + _NEVER, prompt=prompt)
+    if best.is_due:
+        return None
+    calls = best.calls_left
+    wait = _NEVER if calls is None else read_price * (calls // _RECHECK_PART)
+    return RecheckBackoff(until=meter + wait, prompt=prompt) if wait > 0 else None
+
+
+class PrefetchedSummary(
+    Struct, frozen=True, kw_only=True, rename=stored_as("parked"), forbid_unknown_fields=True
+):
+    """A summary that was written, judged and billed ahead of its time, and is not in the view yet.
+
+    What it replaces is identified as in its request: by the numbers of the original messages, and the summary that it
+    updates. It was made from the originals, so placeholders inside its span do not make it stale; any other change does.
+    """
+
+    span: Span
+    """The items it would replace."""
+    numbers: tuple[int, ...]
+    previous: str
+    recall: bool
+    """Whether the model that reads it can recall messages."""
+    tokens: int
+    """The size of its text in counted tokens."""
+    judged: Judged
+
+    def fits(self, items: Sequence[Item]) -> bool:
+        """Return whether its span still contains exactly what it was written for."""
+        current = request_for(items, self.span, max_tokens=0, focus="", recall=self.recall)
+        return self.answers(current)
+
+    def answers(self, request: SummaryRequest) -> bool:
+        """Return whether it is what this request asks for; a request with a focus asks for something else."""
+        same = (request.numbers, request.previous, request.recall) == (
+            self.numbers,
+            self.previous,
+            self.recall,
+        )
+        return same and not request.focus
+
+    def is_ready(self, request: ProposalRequest) -> bool:
+        """Return whether it may be used now: it fits, lies between head and tail, and is not too long for the model."""
+        zones, span = survey(request).zones, self.span
+        return (
+            zones.head <= span.start < span.stop <= zones.tail
+            and {span.start, span.stop} <= set(zones.cuts)
+            and self.recall == request.context.offers_recall
+            and self.tokens <= OVERSHOOT * request.counted(request.limits.summary)
+            and self.fits(request.items)
+        )
+
+    def offer(self, items: Sequence[Item]) -> Proposal | None:
+        """Return the proposal to use it, which takes no call; None if that would gain nothing."""
+        offer = offer_span(summarize.NAME, items, self.span, self.tokens)
+        return None if offer is None else replace(offer, calls=0)
+
+
+class PromptLayout(Struct, frozen=True, kw_only=True):
+    """A view as the provider's cache sees it: one block for the preamble (tools and system prompt), one for each part of a message."""
+
+    view: View
+    layout: Layout
+    start: bytes
+    """What else the cache depends on: model, URL, parameters."""
+    prompt: int
+    scale: float
+    lasts: tuple[int, ...] = ()
+    """The index of each item's last block."""
+    inside: int = 0
+    """Tokens of all blocks but the first."""
+
+    def starts(self) -> list[int]:
+        """Return the token position at which each item starts, and where the last one ends."""
+        ends = self.layout.ends
+        return [ends[0], *(ends[last] for last in self.lasts)]
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -323,9 +238,9 @@ class State(Struct, frozen=True, kw_only=True):
     model: Model
     calibration: Calibration
     format: Format | None = None
-    """The format its messages told; None as long as they read the same in both."""
+    """The format of its messages; None as long as they could be in more than one."""
     assumed: Format | None = None
-    """The format that messages were read in before one told it."""
+    """The format in which messages were read before one showed it."""
     past: Past = Past()
     standing: SummarizerBackoff = SummarizerBackoff()
     totals: Totals = Totals()
@@ -334,47 +249,47 @@ class State(Struct, frozen=True, kw_only=True):
     windows: tuple[tuple[str, int], ...] = ()
     """Context lengths that a caller set for this session, by provider, URL and model."""
     taught: tuple[tuple[str, int], ...] = ()
-    """Context lengths that providers' errors told in this session, by provider, URL and model."""
+    """Context lengths learned from providers' errors in this session, by provider, URL and model."""
     doubted: int = 0
-    """The size of the last prompt as its provider reported it, where that was not believed; 0 if it was."""
+    """The size of the last prompt as its provider reported it, if that was not believed; 0 if it was."""
     sent: int = 0
-    """The size of what was last prepared for sending, as counted."""
+    """The size of what was last prepared for sending, in counted tokens."""
     growth: float = 0.0
     growths: int = 0
     """How many turns the growth was measured over."""
     grown: tuple[int, ...] = ()
-    """What each of the newest turns added to the prompt, as counted, the newest last."""
+    """What each of the newest turns added to the prompt, in counted tokens, the newest last."""
     warned: frozenset[str] = frozenset()
     decision: Decision | None = None
     last: Compaction | None = None
     """The newest compaction."""
     rejected: tuple[Rejected, ...] = ()
-    """The summaries that were not accepted as they were when the last decision was carried out."""
+    """The summaries that were not accepted as written when the last decision was carried out."""
     parked: PrefetchedSummary | None = None
-    """A summary that was prepared ahead of its time; it may be stale."""
+    """A prefetched summary; it may be stale."""
     policy: str = ""
     """The policy that decided last; empty before the first turn."""
     max_tokens: int | None = None
     belief: Belief = Belief()
     """What the provider's cache should hold."""
     misjudged: BeliefError | None = None
-    """What the last call was expected to read and write, beside what was reported."""
+    """How far the last call's expected cache reads and writes were from what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
     ahead: int | None = 0
-    """Nano-dollars for summaries that no compaction's bill has yet: parked, or of no use; None if that is not known."""
+    """Nano-dollars for summaries that are not in any compaction's bill yet: prefetched or useless ones; None if not known."""
     ahead_prompts: int = 0
-    """Tokens of the prompts that asked for parked summaries, which no event tells of yet."""
+    """Tokens of the prompts that asked for prefetched summaries, which no event has reported yet."""
     bought: int | None = 0
-    """Nano-dollars that compactions since the last answer make the next call cost more; None if that is not known."""
+    """Nano-dollars by which compactions since the last answer make the next call more expensive; None if not known."""
     kept_out: int = 0
-    """The model's tokens that compactions kept out of the last call that was answered."""
+    """The model's tokens that compactions had removed from the last call that was answered."""
     held_until: int = 0
     """The turn up to which nothing is bought, because a compaction was undone."""
     rest: RecheckBackoff | None = None
-    """How long not to look for something to buy; None if the next turn has to look."""
+    """Until when the mechanisms need not be asked; None if the next turn has to ask them."""
     market: Candidates | None = None
-    """What was on sale at the last decision; None if the policy compares no prices."""
+    """The candidates at the last decision; None if the policy compares no prices."""
     laid: PromptLayout | None = None
     outside: int = 0
     """The number of the newest message that is not in the tail; 0 if all are."""
@@ -384,7 +299,7 @@ class State(Struct, frozen=True, kw_only=True):
     gaps: tuple[float, ...] = ()
     """Seconds between calls, the newest last."""
     parameters: bytes = b""
-    """What else of the request the provider's cache depends on."""
+    """Other parameters of the request that the provider's cache depends on."""
     offers_recall: bool = False
     noted: bool = False
     """The system prompt says that earlier turns were compacted."""
@@ -393,16 +308,16 @@ class State(Struct, frozen=True, kw_only=True):
     thinking_off: bool = False
     """The last request had its thinking disabled."""
     unbound: int | None = None
-    """Thinking in messages with a higher number was thought behind a prefix that is gone."""
+    """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 
     @property
     def counted(self) -> int:
-        """The size of the view and its preamble, as counted."""
+        """The size of the view and its preamble in counted tokens."""
         return self.ledger.view.total_tokens
 
     @property
     def scale(self) -> float:
-        """The model's tokens per counted token, no more than what was reported allows for the view as a whole."""
+        """The model's tokens per counted token; the view as a whole never exceeds the size of the prompt."""
         return min(self.calibration.scale, self.prompt / max(1, self.counted))
 
     @property
@@ -412,36 +327,36 @@ class State(Struct, frozen=True, kw_only=True):
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """How sessions are run."""
+    """How a session is run: models, settings, policy, counting, summarizers, plugins."""
 
     chain: FallbackChain
     routes: tuple[Route, ...]
-    """Where the models of the chain are, one for each."""
+    """Where calls to the models of the chain go, one route for each."""
     settings: Settings
     policy: Policy
     tokenizer: Tokenizer
     size: Callable[[Message], int]
     size_preamble: Callable[[bytes, bytes], int]
     summary_models: tuple[Model | None, ...] = ()
-    """The models that write summaries, by rung; None where it is not known which does."""
+    """The models that write summaries, by rung; None where the model is not known."""
     rungs: int = 0
-    """How many summarizers stand before the extractive one."""
+    """How many summarizers are asked before the extractive one."""
     mechanisms: tuple[Mechanism, ...] = ()
-    """Those that others wrote, in the order in which they are asked."""
+    """Plugins' mechanisms, in the order in which they are asked."""
     native: tuple[int, ...] = ()
-    """The summarizers that can ask their provider to compact by itself, by rung."""
+    """The rungs of summarizers whose provider can compact by itself."""
 
     @property
     def preset(self) -> Preset:
-        """What the policy asks of the mechanisms, as the settings change it."""
+        """What the policy asks of the mechanisms, with the user's settings."""
         return preset_under(self.policy.preset, self.settings.tool_results)
 
-    def ladder(self, standing: SummarizerBackoff) -> Ladder:
-        """Return how summaries are asked for by a session that stands there."""
+    def ladder(self, backoff: SummarizerBackoff) -> Ladder:
+        """Return which summarizers are asked; `backoff` says where to begin."""
         compression = self.settings.compression
         return Ladder(
             rungs=self.rungs,
-            first=standing.first,
+            first=backoff.first,
             names=tuple(
                 model.name if model else f"summarizer {rung}"
                 for rung, model in enumerate(self.summary_models, start=1)
@@ -450,7 +365,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             accepts_weak=compression.weak_summaries == "accept",
         )
 
-    def making(self, *, offers_recall: bool) -> EditContext:
+    def edit_context(self, *, offers_recall: bool) -> EditContext:
         """Return what the mechanisms need."""
         return EditContext(
             size=self.size,
@@ -460,3 +375,91 @@ class Setup(Struct, frozen=True, kw_only=True):
             offers_recall=offers_recall,
             redact=self.settings.privacy.redact,
         )
+
+
+def lay_out_prompt(
+    view: View,
+    *,
+    start: bytes,
+    prompt: int,
+    scale: float,
+    marks: Mapping[int, Lifetime],
+    before: PromptLayout | None = None,
+) -> PromptLayout:
+    """Lay out a view of `prompt` tokens in blocks.
+
+    `start` is what else the cache depends on. Tokens that were not counted are assumed to be in the preamble. `marks` says
+    which messages carry a cache mark on their last part. `before` is the previous layout, which is extended if possible.
+    """
+    if before is None or not _is_extended_by(before, view, start, scale):
+        before = _preamble_layout(view, start, scale)
+    items, blocks, lasts = view.items, list(before.layout.blocks), list(before.lasts)
+    known, inside = len(lasts), before.inside
+    for at in before.layout.marked:
+        blocks[at] = replace(blocks[at], mark="")
+    if known:
+        blocks[lasts[-1]] = replace(blocks[lasts[-1]], ends=_end_kind(items, known - 1))
+    for index in range(known, len(items)):
+        inside += _add(blocks, items[index], before.scale)
+        lasts.append(len(blocks) - 1)
+        blocks[-1] = replace(blocks[-1], ends=_end_kind(items, index))
+    blocks[0] = replace(blocks[0], tokens=max(0, prompt - inside))
+    for index, mark in marks.items():
+        at = 0 if index == PREAMBLE else lasts[index]
+        blocks[at] = replace(blocks[at], mark=mark)
+    return PromptLayout(
+        view=view,
+        layout=Layout(blocks=tuple(blocks)),
+        start=start,
+        prompt=prompt,
+        scale=before.scale,
+        lasts=tuple(lasts),
+        inside=inside,
+    )
+
+
+def _is_extended_by(before: PromptLayout, view: View, start: bytes, scale: float) -> bool:
+    """Return whether a view is the one that was laid out before, with further items at its end."""
+    old = before.view
+    same = (old.system, old.tools, before.start) == (view.system, view.tools, start)
+    return same and view.items.extends(old.items) and abs(scale - before.scale) <= _SAME_SCALE * scale
+
+
+def _preamble_layout(view: View, start: bytes, scale: float) -> PromptLayout:
+    """Return the layout of a view's preamble, without any message."""
+    key = blake2b(start + b"\0" + view.tools + b"\0" + view.system, digest_size=KEY_BYTES).digest()
+    preamble = Layout(blocks=(Block(key=key, tokens=0),))
+    return PromptLayout(view=view, layout=preamble, start=start, prompt=0, scale=scale)
+
+
+def _add(blocks: list[Block], item: Item, scale: float) -> int:
+    """Append the blocks of an item and return their tokens."""
+    tokens, key = round(scale * item.tokens), blocks[-1].key
+    pieces = max(1, len(item.message.parts))
+    spent = 0
+    for piece in range(pieces):
+        upto = tokens * (piece + 1) // pieces
+        key = _key(key, item.message, piece)
+        blocks.append(Block(key=key, tokens=upto - spent))
+        spent = upto
+    return tokens
+
+
+def _end_kind(items: Sequence[Item], index: int) -> Literal["", "input", "output"]:
+    """Return whether an item ends the input of a call or its output, where providers may cache on their own."""
+    if items[index].message.role == "assistant":
+        return "output"
+    is_last = index + 1 == len(items) or items[index + 1].message.role == "assistant"
+    return "input" if is_last else ""
+
+
+def key_behind(layout: Layout, message: Message) -> bytes:
+    """Return the key of the prefix that consists of the layout and the answer to it."""
+    key = layout.blocks[-1].key
+    for piece in range(max(1, len(message.parts))):
+        key = _key(key, message, piece)
+    return key
+
+
+def _key(before: bytes, message: Message, piece: int) -> bytes:
+    return blake2b(before + message.digest + piece.to_bytes(4, "big"), digest_size=KEY_BYTES).digest()

@@ -1,7 +1,7 @@
-"""The session's state as it is stored.
+"""A session's state as bytes, as it is stored.
 
-The bytes are a map with the names of `core/stored_form.py` and the version of the form. What cannot be read is named, so that
-whoever opens the session can report it.
+The bytes are a msgpack map with the names of `core/stored_form.py` and the version of the stored form. Fields that cannot be
+read are named, so that whoever opens the session can report them.
 """
 
 from typing import Any
@@ -15,12 +15,12 @@ from lowwater.core.turns.state import State
 from lowwater.errors import NewerSchema
 
 LOCAL = frozenset({"ledger", "model", "call", "laid", "market", "rejected"})
-"""What is not carried: the ledger is stored as such, the model is found by its name, all else is of one turn."""
+"""Fields that are not part of the bytes: the ledger is stored separately, the model is found by its name, the rest belongs to one turn."""
 
 _CARRIED = tuple(field for field in fields(State) if field.name not in LOCAL)
 _ATTRIBUTES = tuple(field.name for field in _CARRIED)
 _FORM = "form"
-# The types are those of State, so that they are not written down twice; a field without a stored name is refused here.
+# Defined from the fields of State, so that types are not repeated; a field without a stored name fails here.
 _Carried = msgspec.defstruct(
     "Carried",
     [(_FORM, int, FORM)]
@@ -37,21 +37,21 @@ _each_decoder = msgspec.msgpack.Decoder(dict[str, Raw])
 
 
 class Resumed(Struct, frozen=True, kw_only=True):
-    """A session with what it carried, and what of that could not be read, in words."""
+    """A state that was read, and what could not be read, in words."""
 
     state: State
     unread: tuple[str, ...] = ()
 
 
 def pack(state: State) -> bytes:
-    """Return what is carried of a session."""
+    """Return a state as bytes."""
     return _encoder.encode(_Carried(**_values(state) | {"route": state.route.storable()}))
 
 
 def unpack(carried: bytes, state: State) -> Resumed:
-    """Return `state` with what was carried, nothing if `carried` is empty, or raise NewerSchema.
+    """Return `state` with the fields read from `carried`, which may be empty; raise NewerSchema for a newer form.
 
-    What cannot be read stays as it is in `state`, and is named.
+    Fields that cannot be read stay as they are in `state`, and are named.
     """
     if not carried:
         return Resumed(state=state)
@@ -64,12 +64,12 @@ def unpack(carried: bytes, state: State) -> Resumed:
 
 
 def moved_on(seen: State, new: State) -> bool:
-    """Return whether anything that is carried has changed, told by identity."""
+    """Return whether any stored field has changed; compares by identity."""
     return any(getattr(seen, attribute) is not getattr(new, attribute) for attribute in _ATTRIBUTES)
 
 
 def _unpack_each(carried: bytes, state: State, why: Exception) -> Resumed:
-    """Return `state` with each field that can be read."""
+    """Return `state` with every field that can be read on its own."""
     try:
         stored = _each_decoder.decode(carried)
         form = stored.pop(stored_names("state")[_FORM], None)

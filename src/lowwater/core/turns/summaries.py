@@ -1,4 +1,8 @@
-"""Getting a summary: whom to ask, in what order, and what to do when one fails."""
+"""Obtaining a summary: which summarizers are asked in what order, how answers are judged, and what follows when all fail.
+
+The summarizers form a ladder, and each is called a rung. The last resort, below all rungs, is the extractive summary, which
+takes no model.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Literal
@@ -21,29 +25,49 @@ from lowwater.core.turns.effects import Failure, FailureKind, Outcome, Summarize
 from lowwater.protocols import Tokenizer
 
 _LOW_IN_A_ROW = 3
+"""Weak answers in a row after which the first summarizer is skipped."""
 _RECOVERS = 3_600.0
+"""Seconds after which it is asked again."""
+EXTRACTIVE = "extractive"
+MARKER = "marker"
+"""Names of the two summarizers without a model; the marker only says how much was left out."""
+_MAX_TRIES = 2
+"""Calls of one summarizer for one summary."""
+OVERSHOOT = 1.5
+"""How many times longer than requested a summary may be: models count in other tokens than we do."""
+REPAIRABLE = 0.4
+"""The share of critical references that a summary must contain to be repaired; below it, the repair would outweigh the text."""
+_FORBIDDEN_SHARE = 0.25
+"""The share of the replaced tokens that may be spent on restoring the user's prohibitions."""
+_WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
+_NO_MARKER_AFTER: frozenset[FailureKind] = frozenset({"auth", "network"})
+"""Failures that say nothing about the text: it is not dropped for a marker because of them."""
+NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
+"""Failures of calls that the provider does not bill."""
+UNREACHABLE = frozenset({"auth", "network", "timeout"})
+"""Failures after which the same summarizer is not asked for a text either."""
 
 
 class SummarizerBackoff(
     Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True
 ):
-    """Where the ladder begins: repeatedly low scores move it down a rung, an hour moves it back to the top."""
+    """At which rung the ladder begins: several low scores in a row move it down by one, and after an hour it is back at the top."""
 
     first: int = 0
     low: int = 0
-    """Low scores in a row on that rung."""
+    """Low scores in a row of that rung."""
     since: float = 0.0
-    """When it was last moved."""
+    """When the beginning last moved."""
     no_block_since: float | None = None
-    """When a provider was last asked for a block of its own and gave none that was of use; None if it never was."""
+    """When a provider was last asked to compact by itself and returned no usable block; None if that never happened."""
 
     def at(self, now: float) -> "SummarizerBackoff":
-        """Return where it begins at this time."""
+        """Return where the ladder begins at this time."""
         recovered = self.first and not 0 <= now - self.since < _RECOVERS
         return SummarizerBackoff(no_block_since=self.no_block_since) if recovered else self
 
     def after(self, *, low: bool | None, now: float) -> "SummarizerBackoff":
-        """Return it after an answer of its first rung was judged; None if none was."""
+        """Return where it begins after an answer of its first rung: `low` if that missed too much, None if there was no answer."""
         if low is None:
             return self
         if low and self.low + 1 >= _LOW_IN_A_ROW:
@@ -51,35 +75,37 @@ class SummarizerBackoff(
         return replace(self, low=self.low + 1 if low else 0)
 
     def asks_for_blocks(self, now: float) -> bool:
-        """Return whether a provider may be asked to compact by itself: for an hour after it did no good it is not."""
+        """Return whether a provider may be asked to compact by itself: not within an hour after it returned no usable block."""
         since = self.no_block_since
         return since is None or not 0 <= now - since < _RECOVERS
 
 
 class Ladder(Struct, frozen=True, kw_only=True):
-    """Which summarizers are asked before the extractive one, and what is made of their answers."""
+    """Which summarizers are asked before the extractive one, in what order, and how strictly answers are judged."""
 
     rungs: int = 0
+    """How many summarizers there are."""
     first: int = 0
+    """How many of them are skipped, from the top."""
     competing: bool = False
-    """Ask all of them and take the best, rather than the first that is good enough."""
+    """Ask all of them and use the best answer, rather than the first that is accepted."""
     order: tuple[int, ...] = ()
-    """The rungs from top to bottom, if not as they are numbered: the cheapest first."""
+    """The rungs in the order in which they are asked, the cheapest first; empty if that is the order of their numbers."""
     names: tuple[str, ...] = ()
-    """What the summarizers are called, by rung."""
-    riding: frozenset[int] = frozenset()
-    """The rungs that are asked most cheaply by extending the request that was sent last."""
+    """The names of the summarizers, by rung."""
+    cached_prefix: frozenset[int] = frozenset()
+    """The rungs for which extending the last request, whose prefix is cached, is the cheapest way to ask."""
     native: int | None = None
-    """The rung whose provider can be asked to compact by itself; None if there is none."""
+    """The rung whose provider can compact by itself; None if there is none."""
     accepts_weak: bool = True
-    """Go on with the best there is if all of them miss too much."""
+    """Use the best weak summary if all of them miss too much."""
 
     def name(self, rung: int) -> str:
-        """Return what the summarizer of a rung is called."""
+        """Return the name of a rung's summarizer."""
         return self.names[rung] if rung < len(self.names) else f"summarizer {rung + 1}"
 
     def without(self, rung: int) -> "Ladder":
-        """Return the ladder with one rung left out."""
+        """Return the ladder without one rung."""
         order = tuple(each for each in self.order or range(self.rungs) if each != rung)
         return replace(self, order=order, rungs=self.rungs if order else 0)
 
@@ -90,33 +116,52 @@ class Ladder(Struct, frozen=True, kw_only=True):
         return tuple(rung for rung in rungs if rung < self.rungs)[self.first :]
 
 
-EXTRACTIVE = "extractive"
-MARKER = "marker"
-_TRIES = 2
-OVERSHOOT = 1.5
-"""Models count in other tokens: a summary may be this much longer than it was asked to be."""
-REPAIRABLE = 0.4
-"""Share of the critical references below which a summary is not repaired: it would be a list of them under somebody's text."""
-_FORBIDDEN_SHARE = 0.25
-"""Of what a summary replaces, at most so much is spent on putting prohibitions back."""
-_WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
-_NEVER_DROPS_TEXT: frozenset[FailureKind] = frozenset({"auth", "network"})
-NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
-
-
 class Need(Struct, frozen=True, kw_only=True):
-    """A summary that is needed, and by what it is judged."""
+    """A summary that is needed, and what it is judged by."""
 
     request: SummaryRequest
     wanted: tuple[Critical, ...]
-    """What it should still say."""
+    """The critical references that it should contain."""
     replaces: int
-    """Tokens it would stand for."""
+    """Tokens of the messages that it would replace."""
     tokenizer: Tokenizer
     must: bool
-    """Without it the view does not fit."""
+    """The view does not fit without it."""
     handles: frozenset[int] = frozenset()
-    """The numbers of all messages that it would stand for."""
+    """The numbers of all messages that it would replace."""
+
+
+class ObtainedSummary(Struct, frozen=True, kw_only=True):
+    """The summary to use, if there is one, and what was learned about the summarizers."""
+
+    judged: Judged | None
+    failed_at: float | None = None
+    """When the last summarizer failed, if none had an acceptable answer."""
+    low: bool | None = None
+    written: tuple[Written, ...] = ()
+    """Everything that models wrote, used or not: all of it was billed."""
+    lost: bool = False
+    """Whether a call failed that may have been billed nevertheless."""
+    rejected: tuple[Rejected, ...] = ()
+    """The summaries that were not accepted as written."""
+
+
+class _Answers(Struct, frozen=True, kw_only=True):
+    """The summarizers' answers so far."""
+
+    judged: tuple[Judged, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    low: bool | None = None
+    """Whether the first summarizer's answer missed too much before it was repaired; None if there was no answer."""
+    lost: bool = False
+    """Whether a call failed that may have been billed nevertheless."""
+    rejected: tuple[Rejected, ...] = ()
+    """The answers that were not accepted as written."""
+
+    @property
+    def accepted(self) -> tuple[Judged, ...]:
+        """The answers that may replace the messages."""
+        return tuple(judged for judged in self.judged if judged.verdict.accepted)
 
 
 def need_for(
@@ -127,7 +172,7 @@ def need_for(
     must: bool,
     handles: Iterable[int] = (),
 ) -> Need:
-    """Return what is needed, with the critical references found once for all who try."""
+    """Return the need for a summary, with its critical references, which are found once for all summarizers."""
     return Need(
         request=request,
         wanted=tuple(critical_references(request)),
@@ -138,48 +183,15 @@ def need_for(
     )
 
 
-class Answers(Struct, frozen=True, kw_only=True):
-    """What the rungs came up with so far."""
+def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, ObtainedSummary]:
+    """Return the first accepted summary, or the best one if they compete; if no model's is accepted, the extractive one.
 
-    judged: tuple[Judged, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    low: bool | None = None
-    """Whether the first rung's answer missed too much before it was repaired; None if it gave none."""
-    lost: bool = False
-    """Whether a call failed that may have been billed all the same."""
-    rejected: tuple[Rejected, ...] = ()
-    """The answers that were not accepted as they were."""
-
-    @property
-    def accepted(self) -> tuple[Judged, ...]:
-        """The answers that may stand for what they replace."""
-        return tuple(judged for judged in self.judged if judged.verdict.accepted)
-
-
-class Obtained(Struct, frozen=True, kw_only=True):
-    """The summary to use, if there is one, and what was learned about the ladder."""
-
-    judged: Judged | None
-    failed_at: float | None = None
-    """When the last summarizer failed, if none of those that were asked had a good one."""
-    low: bool | None = None
-    written: tuple[Written, ...] = ()
-    """Everything that models wrote, good or not: all of it was billed."""
-    lost: bool = False
-    """Whether a call failed that may have been billed all the same."""
-    rejected: tuple[Rejected, ...] = ()
-    """The summaries that were not accepted as they were."""
-
-
-def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, Obtained]:
-    """Return the first summary that is good, or the best if they compete; below the models stands the extractive one.
-
-    A summary is judged as it was written, and that score is what it competes by and what is recorded. One that is nearly
-    good is repaired unless the ladder refuses weak ones. Whatever is taken, what the user forbade is put back. If none is
-    good, the best there is goes on, or none, as the ladder says; where the view must fit, a marker rather than none. A
-    failure of access or network never leads to a marker.
+    A summary is judged as written: that score is recorded, and decides a competition. One that is nearly good enough is
+    repaired, unless the ladder refuses weak ones. Whichever is used, prohibitions of the user that it dropped are restored. If
+    none is accepted, the best weak one is used if the ladder allows that; if not, a marker is, but only where the view must
+    fit. A failure of credentials or network never leads to a marker.
     """
-    answers = Answers()
+    answers = _Answers()
     for rung in ladder.asked:
         answers = yield from _ask(need, ladder, rung, answers)
         if answers.accepted and not ladder.competing:
@@ -187,29 +199,31 @@ def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Out
     if answers.accepted:
         return _obtained(answers, _best(answers.accepted))
     extracted = _extracted(need)
-    mended = _mended(extracted, need, ladder)
-    judged: Judged | None = mended
-    if not mended.verdict.accepted:
-        judged = _last_resort(need, ladder, (mended, *answers.judged), answers.failures)
+    repaired = _repaired(extracted, need, ladder)
+    judged: Judged | None = repaired
+    if not repaired.verdict.accepted:
+        judged = _last_resort(need, ladder, (repaired, *answers.judged), answers.failures)
     answers = replace(answers, rejected=(*answers.rejected, *_rejected(extracted)))
     failed_at = max([at, *(failure.at for failure in answers.failures)])
-    done = judged is not None and not ladder.asked
-    return replace(_obtained(answers, judged), failed_at=None if done else failed_at)
+    nobody_failed = judged is not None and not ladder.asked
+    return replace(_obtained(answers, judged), failed_at=None if nobody_failed else failed_at)
 
 
-def _obtained(answers: Answers, judged: Judged | None) -> Obtained:
+def _obtained(answers: _Answers, judged: Judged | None) -> ObtainedSummary:
     written = tuple(each.written for each in answers.judged)
-    return Obtained(
+    return ObtainedSummary(
         judged=judged, low=answers.low, written=written, lost=answers.lost, rejected=answers.rejected
     )
 
 
-def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Summarize, Outcome, Answers]:
-    """Ask one summarizer, a second time if that may help."""
+def _ask(need: Need, ladder: Ladder, rung: int, before: _Answers) -> Generator[Summarize, Outcome, _Answers]:
+    """Ask one summarizer, and once more if the failure may pass."""
     failures, lost = list(before.failures), before.lost
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         share = 1 / (len(ladder.asked) - ladder.asked.index(rung))
-        outcome = yield Summarize(request=need.request, rung=rung, share=share, rides=rung in ladder.riding)
+        outcome = yield Summarize(
+            request=need.request, rung=rung, share=share, rides=rung in ladder.cached_prefix
+        )
         if isinstance(outcome, Failure):
             failures.append(outcome)
             lost = lost or outcome.kind not in NEVER_BILLED
@@ -219,24 +233,44 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: Answers) -> Generator[Su
         if need.request.redact:
             outcome = replace(outcome, text=conceal(outcome.text))
         answer = Judged(written=outcome, verdict=_verdict(outcome, need))
-        judged = _mended(answer, need, ladder)
+        judged = _repaired(answer, need, ladder)
         if not judged.verdict.accepted:
             failures.append(Failure(kind="failed", said=judged.verdict.because.code))
-        return Answers(
+        return _Answers(
             judged=(*before.judged, judged),
             failures=tuple(failures),
             low=_is_weak(answer.verdict) if rung == ladder.asked[0] else before.low,
             lost=lost,
             rejected=(*before.rejected, *_rejected(answer)),
         )
-    told = Rejected(
-        by=ladder.name(rung), code=failures[-1].kind, missing=0, first_missing=(), said=failures[-1].said
+    rejected = _failed(ladder.name(rung), failures[-1])
+    return replace(before, failures=tuple(failures), lost=lost, rejected=(*before.rejected, rejected))
+
+
+def _failed(name: str, failure: Failure) -> Rejected:
+    """Return the report of a summarizer that gave no summary."""
+    return Rejected(by=name, code=failure.kind, missing=0, first_missing=(), said=failure.said)
+
+
+def _rejected(judged: Judged) -> tuple[Rejected, ...]:
+    """Return the report of a summary that is not accepted as written; empty if it is."""
+    verdict = judged.verdict
+    if verdict.accepted:
+        return ()
+    return (_refused(judged.written.by, verdict),)
+
+
+def _refused(name: str, verdict: Verdict) -> Rejected:
+    return Rejected(
+        by=name,
+        code=verdict.because.code,
+        missing=len(verdict.missing),
+        first_missing=verdict.first_missing,
     )
-    return replace(before, failures=tuple(failures), lost=lost, rejected=(*before.rejected, told))
 
 
 def _extracted(need: Need) -> Judged:
-    """Return the summary without a model; where there is next to nothing to tell, it says what was left out."""
+    """Return the extractive summary; if it is too short, it also says how much was left out."""
     written = Written(text=whole_characters(extract(need.request, need.tokenizer)), by=EXTRACTIVE)
     verdict = _verdict(written, need)
     if verdict.because.code == "too_short":
@@ -249,14 +283,14 @@ def _extracted(need: Need) -> Judged:
 def _last_resort(
     need: Need, ladder: Ladder, candidates: Sequence[Judged], failures: Sequence[Failure]
 ) -> Judged | None:
-    """Return what to go on with when nothing is good: the best that only misses too much, a marker, or nothing.
+    """Return what to use if no summary is accepted: the best weak one, a marker, or None.
 
-    A text that has nothing of what matters is no summary of it, however fluent.
+    A text without a single critical reference is not used, however fluent it is.
     """
     weak = [judged for judged in candidates if _is_weak(judged.verdict) and judged.verdict.score > 0]
     if weak and ladder.accepts_weak:
         return _restored(_best(weak), need)
-    if need.must and not {failure.kind for failure in failures} & _NEVER_DROPS_TEXT:
+    if need.must and not {failure.kind for failure in failures} & _NO_MARKER_AFTER:
         marker = Written(text=_marker(need), by=MARKER)
         return _restored(Judged(written=marker, verdict=_verdict(marker, need)), need)
     return None
@@ -266,10 +300,10 @@ def _marker(need: Need) -> str:
     return whole_characters(static_marker(need.request, tokens=need.replaces))
 
 
-def _mended(judged: Judged, need: Need, ladder: Ladder) -> Judged:
-    """Return a good summary with what the user forbade, and one that is nearly good with what it missed appended.
+def _repaired(judged: Judged, need: Need, ladder: Ladder) -> Judged:
+    """Return an accepted summary with the user's prohibitions restored, and a nearly good one with what it missed appended.
 
-    The score stays that of what was written.
+    The score stays that of the text as written.
     """
     verdict = judged.verdict
     if verdict.accepted:
@@ -279,36 +313,22 @@ def _mended(judged: Judged, need: Need, ladder: Ladder) -> Judged:
     restored = _restored(judged, need).written
     left = [each for each in verdict.missing if not is_forbidden(each)]
     text = repair(restored.text, left, need.request.max_tokens, need.tokenizer)
-    mended = replace(restored, text=text)
-    if not _verdict(mended, need).accepted:
+    repaired = replace(restored, text=text)
+    if not _verdict(repaired, need).accepted:
         return judged
     because = Reason(code="repaired", facts=verdict.because.facts)
-    return Judged(written=mended, verdict=replace(verdict, accepted=True, because=because))
+    return Judged(written=repaired, verdict=replace(verdict, accepted=True, because=because))
 
 
 def _restored(judged: Judged, need: Need) -> Judged:
-    """Return a summary with every prohibition of the user that it dropped, word for word."""
+    """Return the summary with every prohibition of the user that it dropped, word for word."""
     room = max(need.request.max_tokens, int(_FORBIDDEN_SHARE * need.replaces))
     text = restore(judged.written.text, judged.verdict.missing, room, need.tokenizer)
     return replace(judged, written=replace(judged.written, text=text))
 
 
-def _rejected(judged: Judged) -> tuple[Rejected, ...]:
-    """Return what there is to tell about a summary that is not accepted as it is; nothing about any other."""
-    verdict = judged.verdict
-    if verdict.accepted:
-        return ()
-    told = Rejected(
-        by=judged.written.by,
-        code=verdict.because.code,
-        missing=len(verdict.missing),
-        first_missing=verdict.first_missing,
-    )
-    return (told,)
-
-
 def _verdict(written: Written, need: Need) -> Verdict:
-    """Judge a summary; one far beyond the length that was asked for is none, however much it keeps."""
+    """Judge a summary; one that is far too long is rejected, however much it contains."""
     verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
     if not verdict.accepted or not _is_too_long(written, need):
         return verdict
@@ -328,17 +348,16 @@ def _best(judged: Sequence[Judged]) -> Judged:
     return max(judged, key=lambda each: (each.verdict.score, -len(each.written.text)))
 
 
-UNREACHABLE = frozenset({"auth", "network", "timeout"})
-"""Failures after which the same summarizer is not asked for text either."""
+# A block that the provider compacts by itself
 
 
 def ask_for_block(
     need: Need, ladder: Ladder, *, upto: int, size: Callable[[Message], int]
-) -> Generator[Summarize, Outcome, Obtained]:
-    """Return a block for the first `upto` items of the view, if one came that may stand for them.
+) -> Generator[Summarize, Outcome, ObtainedSummary]:
+    """Ask the provider to compact the first `upto` items of the view into a block, and return it if it is usable.
 
-    It is judged like any summary, by what it says; and it has to be signed, smaller than what it stands for, and free of
-    secrets, none of which can be mended.
+    A block is judged by its text like any summary. It must also be signed, smaller than what it replaces, and free of
+    secrets; a signed block cannot be repaired.
     """
     rung = ladder.native
     assert rung is not None
@@ -350,36 +369,33 @@ def ask_for_block(
     )
     name = ladder.name(rung)
     if isinstance(outcome, Failure):
-        told = Rejected(by=name, code=outcome.kind, missing=0, first_missing=(), said=outcome.said)
         billed = (
             () if outcome.usage is None else (Written(text="", by=name, model=name, usage=outcome.usage),)
         )
         lost = not billed and outcome.kind not in NEVER_BILLED
-        return Obtained(judged=None, failed_at=outcome.at, written=billed, lost=lost, rejected=(told,))
+        return ObtainedSummary(
+            judged=None, failed_at=outcome.at, written=billed, lost=lost, rejected=(_failed(name, outcome),)
+        )
     verdict = _native_verdict(outcome, need, size)
     if verdict.accepted:
-        return Obtained(judged=Judged(written=outcome, verdict=verdict), written=(outcome,))
-    told = Rejected(
-        by=f"{name} (block)",
-        code=verdict.because.code,
-        missing=len(verdict.missing),
-        first_missing=verdict.first_missing,
-    )
-    return Obtained(judged=None, written=(outcome,), rejected=(told,))
+        return ObtainedSummary(judged=Judged(written=outcome, verdict=verdict), written=(outcome,))
+    rejected = _refused(f"{name} (block)", verdict)
+    return ObtainedSummary(judged=None, written=(outcome,), rejected=(rejected,))
 
 
 def _native_verdict(written: Written, need: Need, size: Callable[[Message], int]) -> Verdict:
+    """Judge a block by its text, and by what makes it unusable whatever the text says."""
     verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
-    wrong = _wrong_with(written, need, size)
-    if not wrong and verdict.accepted and any(map(is_forbidden, verdict.missing)):
-        wrong = "prohibition_dropped"
-    if not wrong:
+    defect = _block_defect(written, need, size)
+    if not defect and verdict.accepted and any(map(is_forbidden, verdict.missing)):
+        defect = "prohibition_dropped"
+    if not defect:
         return verdict
-    return replace(verdict, accepted=False, because=Reason(code=wrong, facts=verdict.because.facts))
+    return replace(verdict, accepted=False, because=Reason(code=defect, facts=verdict.because.facts))
 
 
-def _wrong_with(written: Written, need: Need, size: Callable[[Message], int]) -> VerdictCode | Literal[""]:
-    """Return what is wrong with a block whatever it says, as a code; nothing if it may stand."""
+def _block_defect(written: Written, need: Need, size: Callable[[Message], int]) -> VerdictCode | Literal[""]:
+    """Return the code of what makes a block unusable whatever its text says; empty if nothing does."""
     try:
         message = message_with(written.block)
     except UnicodeDecodeError:
@@ -395,4 +411,4 @@ def _wrong_with(written: Written, need: Need, size: Callable[[Message], int]) ->
         return "unknown_handles"
     if size(message) >= need.replaces:
         return "not_smaller"
-    return "too_long" if need.tokenizer.count(written.text) > OVERSHOOT * need.request.max_tokens else ""
+    return "too_long" if _is_too_long(written, need) else ""

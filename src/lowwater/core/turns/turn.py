@@ -1,4 +1,8 @@
-"""One turn, in order: what happens before a call and after it."""
+"""One turn in order: `prepare` runs before a call to the model, `record` after it.
+
+Both take the session's state and return the next one. A turn is a generator: where it needs a summary it yields a request
+for one (`effects.py`), and a driver outside the core fulfils it.
+"""
 
 from collections.abc import Generator
 
@@ -15,177 +19,172 @@ from lowwater.core.policies.safety import cool_down_left, decide, final_without_
 from lowwater.core.policies.warnings import UsageWarning, warn
 from lowwater.core.turns.arrival import (
     Incoming,
+    absorb_native_block,
     append,
+    replace_unreadable_block,
     sync_messages,
     truncate_on_arrival,
     with_detected_format,
 )
-from lowwater.core.turns.cache import answered, calling
-from lowwater.core.turns.commit import Acted, commit, keep
+from lowwater.core.turns.cache import begin_call, finish_call
+from lowwater.core.turns.commit import Acted, commit, record_skip
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
-from lowwater.core.turns.costs import beside_record, turn_record
+from lowwater.core.turns.costs import side_call_record, turn_record
 from lowwater.core.turns.decision_context import (
     DecisionInputs,
-    arranged,
     decision_context,
-    follow_native,
     limits_for,
-    rested,
-    tell_in_words,
-    with_native,
-    with_offers,
+    next_recheck,
+    order_ladder,
+    prefer_native,
+    with_proposals,
 )
 from lowwater.core.turns.effects import Announce, Outcome, Steps, Summarize
 from lowwater.core.turns.learning import believed, largest_prompt, learn, measure_growth, totals_with
 from lowwater.core.turns.prefetch import drop_stale
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.summaries import Ladder
-from lowwater.core.turns.thinking import is_refused, strip_unbound
+from lowwater.core.turns.thinking import is_thinking_refused, strip_unbound
 
-_MOST_ACTS = 4
+_MAX_COMPACTIONS = 4
+"""Compactions in one turn: further ones are tried only while the prompt does not fit and still gets smaller."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """The session after the decision, the messages to send, and what there is to tell."""
+    """The state before the call, the messages to send, and the events and warnings to report."""
 
     state: State
     messages: tuple[Message, ...]
     events: tuple[Event, ...]
     warnings: tuple[UsageWarning, ...]
     thinking_stopped: bool = False
-    """From this call on thinking is disabled, until the user says something."""
-
-
-def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
-    """Take in what the client brings, compact if the policy says so, and return what to send."""
-    state = drop_stale(sync_messages(state, incoming, setup, at))
-    state = follow_native(tell_in_words(state, setup, at), setup, at)
-    state = measure_growth(strip_unbound(state, setup, at))
-    at_door = truncate_on_arrival(state, setup, at)
-    acted = yield from _fit(at_door.state, setup, at)
-    state = acted.state
-    messages = made_legal(state.ledger.view.messages)
-    levels = setup.settings.output.warning_levels
-    point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
-    due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
-    off = state.ledger.view.whole != state.ledger.view.tokens and is_refused(state)
-    stopped = off and not state.thinking_off
-    state = replace(state, sent=state.counted, warned=due.warned, policy=setup.policy.name, thinking_off=off)
-    state = calling(state, setup, at)
-    return Prepared(
-        state=state,
-        messages=tuple(messages),
-        events=(*at_door.events, *acted.events),
-        warnings=due.warnings,
-        thinking_stopped=stopped,
-    )
+    """Thinking is disabled from this call until the next user message."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """The session after an answer, and what the turn was."""
+    """The state after an answer, and the record of its turn."""
 
     state: State
     record: TurnRecord
     doubt: str = ""
-    """Why what the provider reported was not believed; empty if it was."""
+    """Why the reported usage was not believed; empty if it was."""
 
 
-def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
-    """Learn from what the provider reported, as far as that can be believed, and append the answer."""
-    said, response = response, believed(state, response)
-    if said.usage is not None:
-        state = replace(state, doubted=largest_prompt(said) if response.usage is None else 0)
-    wire = response.message.wire
-    if state.format is None and wire is not None:
-        state = with_detected_format(state, wire.format)
-    after = append(answered(learn(state, response), response), [response.message], setup, at)
-    return Recorded(state=after, record=turn_record(state, response, at), doubt=response.doubt)
+# Before the call
 
 
-def record_side_call(state: State, response: Response, at: float) -> Recorded:
-    """Bill a call that is no part of the conversation: it is not appended, and what is believed of the cache stays.
+def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
+    """Append the client's new messages, compact if the policy decides so, and return what to send."""
+    # Arrival: the ledger gets what is new, and the view what the model in use can read.
+    state = drop_stale(sync_messages(state, incoming, setup, at))
+    state = replace_unreadable_block(state, setup, at)
+    state = absorb_native_block(state, setup, at)
+    state = measure_growth(strip_unbound(state, setup, at))
+    arrival = truncate_on_arrival(state, setup, at)
 
-    The call under way, if there is one, is another.
-    """
-    response = believed(replace(state, call=None), response)
-    billed = totals_with(replace(state, call=None), response)
-    return Recorded(
-        state=replace(state, totals=billed),
-        record=beside_record(state, response, at),
-        doubt=response.doubt,
+    # Context, candidates, decision, compaction, commit.
+    acted = yield from _compact_until_it_fits(arrival.state, setup, at)
+    state = acted.state
+
+    # The request: messages that the provider accepts, and the call that is now under way.
+    messages = made_legal(state.ledger.view.messages)
+    point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+    levels = setup.settings.output.warning_levels
+    due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
+    is_compacted = state.ledger.view.whole != state.ledger.view.tokens
+    thinking_off = is_compacted and is_thinking_refused(state)
+    thinking_stopped = thinking_off and not state.thinking_off
+    state = replace(
+        state,
+        sent=state.counted,
+        warned=due.warned,
+        policy=setup.policy.name,
+        thinking_off=thinking_off,
+    )
+    return Prepared(
+        state=begin_call(state, setup, at),
+        messages=tuple(messages),
+        events=(*arrival.events, *acted.events),
+        warnings=due.warnings,
+        thinking_stopped=thinking_stopped,
     )
 
 
-def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
-    """Compact by hand, whatever the policy thinks; `focus` is kept in more detail."""
-    situated = decision_context(state, setup, at, forced=True)
-    return (yield from _act(state, situated, setup, focus=focus))
+def _compact_until_it_fits(state: State, setup: Setup, at: float) -> Steps[Acted]:
+    """Decide and act once; repeat while the prompt does not fit and still gets smaller.
 
-
-def dry_run(state: State, setup: Setup, at: float) -> State:
-    """Return the session with the decision that would be taken now; nothing is carried out."""
-    situated, decision = _decided(decision_context(state, setup, at), setup)
-    return replace(state, decision=decision, market=situated.now.market, rejected=())
-
-
-def _fit(state: State, setup: Setup, at: float) -> Steps[Acted]:
-    """Act, and again as long as what does not fit gets smaller: a plan may fall short of what it promised."""
+    A compaction may remove less than its plan promised, so one may not be enough.
+    """
     events: tuple[Event, ...] = ()
-    for _ in range(_MOST_ACTS):
-        situated = decision_context(state, setup, at)
-        if events and situated.now.fits:
+    for _ in range(_MAX_COMPACTIONS):
+        inputs = decision_context(state, setup, at)
+        if events and inputs.now.fits:
             break
-        acted = yield from _act(state, situated, setup)
-        shrank = acted.state.prompt < state.prompt
+        acted = yield from _act(state, inputs, setup)
+        has_shrunk = acted.state.prompt < state.prompt
         state, events = acted.state, (*events, *acted.events)
-        if not shrank:
+        if not has_shrunk:
             break
     return Acted(state=state, events=events)
 
 
-def _act(state: State, situated: DecisionInputs, setup: Setup, *, focus: str = "") -> Steps[Acted]:
-    """Decide, carry the decision out, and commit what came of it."""
-    situated, decision = _decided(situated, setup)
-    now = situated.now
+def _act(state: State, inputs: DecisionInputs, setup: Setup, *, focus: str = "") -> Steps[Acted]:
+    """Take a decision, carry it out, and commit the outcome."""
+    inputs, decision = _decide(inputs, setup)
+    now = inputs.now
     state = replace(
         state,
         market=now.market,
-        rest=rested(state, situated),
-        outside=situated.outside,
-        laid=situated.laid,
+        rest=next_recheck(state, inputs),
+        outside=inputs.outside,
+        laid=inputs.laid,
         rejected=(),
     )
     if not isinstance(decision, Compact):
-        return keep(replace(state, decision=decision), decision.because, now)
-    decision = with_native(decision, situated, state, setup)
+        return record_skip(replace(state, decision=decision), decision.because, now)
+    decision = prefer_native(decision, inputs, state, setup)
     work = CompactionWork(
-        asked=situated.asked,
+        request=inputs.request,
         prompt=now.prompt,
         at=now.at,
         ladder=_ladder(state, setup, now, decision),
-        parked=situated.parked,
+        parked=inputs.parked,
         focus=focus,
         by_hand=now.forced,
         at_wall=not now.fits,
     )
     yield Announce(ledger=state.ledger)
-    result = yield from _telling(carry_out(work, decision), state.ledger)
+    result = yield from _with_ledger(carry_out(work, decision), state.ledger)
     acted = commit(state, result, setup, work=work, now=now, decision=decision)
     return replace(acted, state=drop_stale(acted.state))
 
 
+def _decide(inputs: DecisionInputs, setup: Setup) -> tuple[DecisionInputs, Decision]:
+    """Return the decision; the mechanisms, which take time, are asked only if their proposals could change it."""
+    decision = decide(inputs.now, setup.settings, policy=setup.policy)
+    if final_without_proposals(decision, inputs.now):
+        return inputs, decision
+    inputs = with_proposals(inputs)
+    return inputs, decide(inputs.now, setup.settings, policy=setup.policy)
+
+
 def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact) -> Ladder:
-    """Return who is asked for summaries; while they cool down nobody is, unless the prompt would not fit at all or a person asked."""
-    ladder = arranged(setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at)
+    """Return the summarizers to ask, in order.
+
+    None is asked during a cool-down, unless the prompt is at the wall or the compaction was requested by hand.
+    """
+    ladder = order_ladder(
+        setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at
+    )
     if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
         return ladder
     return replace(ladder, rungs=0)
 
 
-def _telling(
+def _with_ledger(
     steps: Generator[Summarize, Outcome, CompactionResult], ledger: Ledger
 ) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Carry the steps out, telling whoever is asked what the turn has made of the session so far."""
+    """Run the steps with the turn's ledger, which is not stored yet, added to every request for a summary."""
     try:
         effect = next(steps)
         while True:
@@ -195,10 +194,49 @@ def _telling(
         return result
 
 
-def _decided(situated: DecisionInputs, setup: Setup) -> tuple[DecisionInputs, Decision]:
-    """Decide, asking the mechanisms only if that can make a difference."""
-    decision = decide(situated.now, setup.settings, policy=setup.policy)
-    if final_without_proposals(decision, situated.now):
-        return situated, decision
-    situated = with_offers(situated)
-    return situated, decide(situated.now, setup.settings, policy=setup.policy)
+# After the call
+
+
+def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
+    """Append the answer, and learn from the usage that the provider reported if it is plausible."""
+    reported, response = response, believed(state, response)
+    if reported.usage is not None:
+        state = replace(state, doubted=largest_prompt(reported) if response.usage is None else 0)
+    wire = response.message.wire
+    if state.format is None and wire is not None:
+        state = with_detected_format(state, wire.format)
+    learned = finish_call(learn(state, response), response)
+    return Recorded(
+        state=append(learned, [response.message], setup, at),
+        record=turn_record(state, response, at),
+        doubt=response.doubt,
+    )
+
+
+def record_side_call(state: State, response: Response, at: float) -> Recorded:
+    """Bill a call that is not part of the conversation: its answer is not appended, and the cache belief stays.
+
+    A call of the conversation may be under way meanwhile; it is left alone.
+    """
+    response = believed(replace(state, call=None), response)
+    totals = totals_with(replace(state, call=None), response)
+    return Recorded(
+        state=replace(state, totals=totals),
+        record=side_call_record(state, response, at),
+        doubt=response.doubt,
+    )
+
+
+# On request
+
+
+def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
+    """Compact now, whatever the policy would decide; the summary keeps more detail about `focus`."""
+    inputs = decision_context(state, setup, at, forced=True)
+    return (yield from _act(state, inputs, setup, focus=focus))
+
+
+def dry_run(state: State, setup: Setup, at: float) -> State:
+    """Return the state with the decision that would be taken now; nothing is carried out."""
+    inputs, decision = _decide(decision_context(state, setup, at), setup)
+    return replace(state, decision=decision, market=inputs.now.market, rejected=())

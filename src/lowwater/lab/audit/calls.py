@@ -1,4 +1,4 @@
-"""The calls of a recording: what the cache rules foresee for each, and why one read less than it could have."""
+"""The calls of a recording: the usage that the cache rules predict for each, and why a call missed the cache."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -18,9 +18,19 @@ from lowwater.core.models.registry import Registry
 from lowwater.lab.audit.findings import Cause, Foreseen
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
+SUMMARY_KIND = "compact_summary"
+_TOOL_SEARCH = "ToolSearch"
+"""Claude Code's tool by which a model loads the definitions of tools that it knows only by name."""
+_KEY_BYTES = 8
+SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
+"""A shortfall up to this size is no miss: it comes from the provider's boundaries (steps, marks, the newest few tokens)."""
+_ALIVE = 0.5
+_MAX_BLOCKS = 48
+"""Older blocks are merged, so that a call of a long session takes no longer than one of a short session."""
+
 
 class Pricing:
-    """Finds models as they were priced on a day, and remembers them: a log names the same few over and over."""
+    """Finds models with the prices of a day, and caches them: a log names the same few models many times."""
 
     def __init__(self, load: Callable[[date | None], Registry] | None = None) -> None:
         self._load = load or (lambda day: load_registry(as_of=day))
@@ -28,7 +38,7 @@ class Pricing:
         self._models: dict[tuple[str, date | None], Model] = {}
 
     def model(self, name: str, at: float | None) -> Model:
-        """Return the model called `name` with the prices of the moment's day; without one, those of the registry."""
+        """Return the model called `name` with the prices of the day of `at`; with the registry's own if `at` is None."""
         day = None if at is None else datetime.fromtimestamp(at, tz=UTC).date()
         found = self._models.get((name, day))
         if found is None:
@@ -39,66 +49,62 @@ class Pricing:
         return found
 
 
-SUMMARY = "compact_summary"
-_TOOL_SEARCH = "ToolSearch"
-"""The tool by which a model asks Claude Code for the definitions of tools that it knows by name only."""
-_KEY_BYTES = 8
-
-
 class AuditedCall(Struct, frozen=True, kw_only=True):
     """One call to a model."""
 
     index: int
-    """Its answer's place among the messages."""
+    """The index of its answer among the messages."""
     model: Model
-    """With the prices of its day."""
+    """With the prices of the day of the call."""
     usage: Usage | None
-    """None if no prompt was recorded; it then has no price either."""
+    """None if no prompt size was recorded; the call then has no price either."""
     output: int = 0
     others: tuple[Usage, ...] = ()
-    """What calls that were made beside it were billed, such as for a summary."""
+    """Usage of calls made along with it, for a summary for example."""
     at_list_price: bool = True
     asked: float | None = None
     answered: float | None = None
     begins_turn: bool = False
-    """Whether the user said something right before it."""
+    """Whether a user message came right before it."""
     loads_tools: bool = False
-    """Whether it is the first with tools that the model searched for: Claude Code adds to the list of tools for that."""
+    """Whether it is the first call after a tool search, for which Claude Code extends the list of tools."""
     compaction: NativeCompaction | None = None
-    """The client's own compaction between the call before and this one."""
+    """The client's own compaction between the previous call and this one."""
     keys: tuple[bytes, ...] = ()
-    """What the same call has in another file: by its id, and by its time and usage; empty if nothing tells."""
+    """Keys that identify the call in other files: by its id, and by its time and usage; empty if neither is recorded."""
     made_by: str = ""
-    """The session that made it, if this one only repeats it."""
+    """The session that made the call, if this one only repeats it."""
     copied: bool = False
-    """A file before told it already, or another session made it: it is known, and not counted here."""
+    """Whether an earlier file has it or another session made it; copies are not counted."""
 
     @property
     def at(self) -> float | None:
-        """When it was made, as well as that is known."""
+        """The time of the request, or of the answer if that is all that is known."""
         return self.answered if self.asked is None else self.asked
 
     @property
     def prices(self) -> Prices | None:
-        """What it was billed at; None if that is not known."""
+        """The prices it was billed at; None if unknown."""
         return None if self.usage is None else self.prices_of(self.usage)
 
     @property
     def billed(self) -> tuple[Usage, ...]:
-        """What was billed for it, its own prompt first."""
+        """All usage billed for it, its own first."""
         return self.others if self.usage is None else (self.usage, *self.others)
 
     def prices_of(self, usage: Usage) -> Prices | None:
-        """Return what a usage of its model was billed at when it was made; None if that is not known."""
+        """Return the prices of a usage of its model at the time of the call; None if unknown."""
         return self.model.prices_at(usage.prompt, self.at) if self.at_list_price else None
 
 
-def calls_of(recording: Recording, pricing: Pricing, told: Collection[bytes] = ()) -> tuple[AuditedCall, ...]:
-    """Return the calls of a recording; those whose keys were `told` before are copies."""
-    return tuple(_calls(recording, pricing, told))
+def calls_of(
+    recording: Recording, pricing: Pricing, counted: Collection[bytes] = ()
+) -> tuple[AuditedCall, ...]:
+    """Return the calls of a recording; those with a key in `counted` are copies."""
+    return tuple(_calls(recording, pricing, counted))
 
 
-def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> Iterator[AuditedCall]:
+def _calls(recording: Recording, pricing: Pricing, counted: Collection[bytes]) -> Iterator[AuditedCall]:
     compactions = {
         each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
     }
@@ -115,7 +121,7 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
             yield AuditedCall(
                 index=index,
                 model=pricing.model(name, recorded.at if asked is None else asked),
-                usage=_metered(recorded.call.usage),
+                usage=_with_prompt(recorded.call.usage),
                 output=recorded.call.usage.output if recorded.call.usage else 0,
                 others=recorded.call.others,
                 at_list_price=recorded.call.list_price,
@@ -126,49 +132,44 @@ def _calls(recording: Recording, pricing: Pricing, told: Collection[bytes]) -> I
                 compaction=crossed,
                 keys=keys,
                 made_by=recorded.call.made_by,
-                copied=any(key in told for key in keys),
+                copied=any(key in counted for key in keys),
             )
             begins_turn, crossed, loaded = False, None, searched
         searched = searched or any(call.name == _TOOL_SEARCH for call in recorded.message.calls)
-        begins_turn = begins_turn or _is_said(recorded)
+        begins_turn = begins_turn or _is_by_user(recorded)
         last = last if recorded.at is None else recorded.at
 
 
-def _is_said(recorded: RecordedMessage) -> bool:
-    """Whether the user said it; results of tools come as a user's message in some formats."""
+def _is_by_user(recorded: RecordedMessage) -> bool:
+    """Whether the user wrote it; tool results have the user's role in some formats."""
     message = recorded.message
-    return message.role == "user" and recorded.kind != SUMMARY and not message.results
+    return message.role == "user" and recorded.kind != SUMMARY_KIND and not message.results
 
 
-def _metered(usage: Usage | None) -> Usage | None:
-    """Return the usage if it has a prompt: some clients record what was written and nothing else."""
+def _with_prompt(usage: Usage | None) -> Usage | None:
+    """Return the usage if it has a prompt size: some clients record only the output."""
     return usage if usage is not None and usage.prompt else None
 
 
 def _before(asked: float | None, answered: float | None) -> float | None:
-    """Return when it was asked, which is never after the answer whatever a clock says."""
+    """Return the time of the request, but not later than that of the answer (clocks may differ)."""
     return asked if asked is None or answered is None else min(asked, answered)
 
 
 def _keys(call: RecordedCall, at: float | None) -> Iterator[bytes]:
-    """Yield what a call is known by: a copy may have another time, and another format no ids."""
+    """Yield the keys of a call: a copy may have another time, and some formats have no ids."""
     if call.id:
         yield _digest(("id", call.id))
     if at is not None and call.usage is not None:
         yield _digest((at, call.model, call.usage))
 
 
-def _digest(told: object) -> bytes:
-    return blake2b(msgspec.json.encode(told), digest_size=_KEY_BYTES).digest()
-
-
-SLACK_TOKENS, SLACK_SHARE = 1_024, 0.01
-"""A shortfall of so little is where the provider's boundaries lie: steps, marks, the newest few tokens."""
-_LIKELY = 0.5
+def _digest(counted: object) -> bytes:
+    return blake2b(msgspec.json.encode(counted), digest_size=_KEY_BYTES).digest()
 
 
 class Miss(Struct, frozen=True, kw_only=True):
-    """Tokens that one call did not read although the call before had left them, and what that cost more."""
+    """Tokens that a call did not read from the cache although the previous call had left them there, and the extra cost."""
 
     cause: Cause
     tokens: int
@@ -176,48 +177,48 @@ class Miss(Struct, frozen=True, kw_only=True):
 
 
 def misses_of(calls: Sequence[AuditedCall]) -> tuple[Miss | None, ...]:
-    """Return the miss of each call, None where it read all it could.
+    """Return the miss of each call, None if it read all it could.
 
-    A call could have read the prompt of the one before, as far as its own reaches; the first could have read all of its
-    own, had another session left it there. The tokens of all misses add up to the whole shortfall.
+    A call could have read the previous prompt, up to the length of its own; the first call could have read all of its own, had
+    another session left it in the cache. The tokens of all misses add up to the whole shortfall.
     """
-    return tuple(map(_Following(is_cached=uses_cache(calls)).miss, calls))
+    return tuple(map(_MissFinder(is_cached=uses_cache(calls)).miss, calls))
 
 
 def uses_cache(calls: Sequence[AuditedCall]) -> bool:
-    """Whether any call says that it read from a cache or wrote to one."""
+    """Whether any call reports that it read from a cache or wrote to one."""
     return any(call.usage is not None and call.usage.prompt > call.usage.uncached for call in calls)
 
 
 def shortfall(before: Usage | None, usage: Usage) -> int:
-    """Return how many tokens a call did not read of what it could have."""
+    """Return the number of tokens that a call could have read from the cache and did not."""
     could = usage.prompt if before is None else min(before.prompt, usage.prompt)
     return max(0, could - usage.cache_read)
 
 
 def is_expired(before: AuditedCall, call: AuditedCall, *, long: bool) -> bool:
-    """Whether the call came after what the one before stored was gone, by the provider's lifetimes."""
+    """Whether the cache entry of the previous call had expired by the time of this call."""
     used, now = before.answered if before.answered is not None else before.asked, call.at
     if used is None or now is None:
         return False
     held = Boundary(key=b"", tokens=0, used=used, long=long)
-    return chance_alive(held, call.model.cache, now) < _LIKELY
+    return chance_alive(held, call.model.cache, now) < _ALIVE
 
 
 def lifetime_after(usage: Usage, *, long: bool) -> bool:
-    """Whether the cache keeps for the long lifetime what a session holds after a call; one that wrote nothing leaves it."""
+    """Whether the session's cache entries have the long lifetime after a call; a call that wrote nothing does not change it."""
     written = usage.cache_write or usage.cache_write_long
     return usage.cache_write_long > usage.cache_write if written else long
 
 
-class _Following:
-    """Follows the calls of a session: the one before, the first prompt, the lifetime of what is stored."""
+class _MissFinder:
+    """Finds the misses of a session's calls, in order; remembers the previous call, the first prompt and the cache lifetime."""
 
     def __init__(self, *, is_cached: bool) -> None:
         self._is_cached = is_cached
         self._before: AuditedCall | None = None
         self._first = 0
-        self._found = 0  # what the first call read, and a little more
+        self._found = 0  # what the first call read, plus slack
         self._long = False
 
     def miss(self, call: AuditedCall) -> Miss | None:
@@ -250,11 +251,11 @@ class _Following:
         return self._edited(call, usage, before.usage)
 
     def _edited(self, call: AuditedCall, usage: Usage, before: Usage) -> Cause:
-        """Tell a change by the client from a loss at the provider.
+        """Distinguish a change by the client from a loss at the provider.
 
-        Clients change things when the user speaks, and the list of tools when the model searches for some. And a
-        cache with marks holds nothing between what the first call found and the end of its prompt but boundaries
-        that this call wrote all at once: where one of them is found and a later one is not, the prompt has changed.
+        Clients change the prompt when the user writes, and the list of tools after a tool search. Also, in a cache with marks,
+        all boundaries between what the first call read and the end of its prompt were written together by that call: if one of
+        them is found and a later one is not, the prompt has changed.
         """
         inside = usage.cache_read < self._first
         has_marks = isinstance(call.model.cache.matching, Marks)
@@ -268,7 +269,7 @@ class _Following:
 
 
 def _cost(call: AuditedCall, usage: Usage, tokens: int) -> int | None:
-    """Return what tokens cost more than reading them, billed like the rest of what the call did not read."""
+    """Return the extra cost of `tokens` over reading them, billed like the rest of what the call did not read."""
     prices, rest = call.prices, usage.prompt - usage.cache_read
     if prices is None:
         return None
@@ -281,29 +282,25 @@ def _cost(call: AuditedCall, usage: Usage, tokens: int) -> int | None:
     return nano_dollars(tokens * paid // rest - tokens * prices.cache_read)
 
 
-_MOST_BLOCKS = 48
-"""Older blocks are joined, so that a long session costs no more a call than a short one."""
-
-
 class Start(Struct, frozen=True, kw_only=True):
-    """What a session begins with, in tokens."""
+    """What the cache holds when a session starts, in tokens."""
 
     fixed: int
-    """The start of every prompt: the client's tools and system prompt."""
+    """The fixed start of every prompt: the client's tools and system prompt."""
     read: int
-    """What of its first prompt is in the cache."""
+    """How much of the first prompt is already cached."""
     slip: float = 0.0
-    """The share of what a call inside of a turn should read behind the fixed start that it has to write anew, for no reason one knows."""
+    """Within a turn, the share of cache reads after the fixed start that are lost for unknown reasons."""
 
 
 def foresee(calls: Sequence[AuditedCall], start: Start | None = None) -> tuple[Usage | None, ...]:
-    """Return the input side of each call as foreseen, None where its prompt was not recorded."""
-    session = _Session(start)
+    """Return the predicted input usage of each call; None if its prompt size was not recorded."""
+    session = _CachedPrompt(start)
     return tuple(session.call(call, call.usage) if call.usage is not None else None for call in calls)
 
 
 def foreseen_bill(calls: Sequence[AuditedCall], start: Start | None = None) -> Foreseen | None:
-    """Return the input bill as foreseen and as recorded, copies left out; None if no price is known or no cache used."""
+    """Return the predicted and the recorded input bill, without copies; None if no price is known or no cache was used."""
     pairs = list(_bills(calls, start)) if uses_cache(calls) else []
     if not pairs:
         return None
@@ -320,14 +317,14 @@ def _bills(calls: Sequence[AuditedCall], start: Start | None) -> Iterator[tuple[
             )
 
 
-class _Session:
-    """The prompt so far as blocks, and what the provider is believed to hold of it."""
+class _CachedPrompt:
+    """Models the prompt of a session as blocks, and what of it the provider's cache should hold."""
 
     def __init__(self, start: Start | None) -> None:
         self._start = start
         self._blocks: list[Block] = []
-        self._fixed = 0  # blocks at the start that a compaction leaves
-        self._turn_began = 0  # the size of the prompt when the user spoke last
+        self._fixed = 0  # blocks at the start that survive a compaction
+        self._turn_began = 0  # tokens of the prompt at the last user message
         self._belief = Belief()
         self._long = False
         self._count = 0
@@ -352,14 +349,14 @@ class _Session:
         return expected if is_first or call.begins_turn else self._slipped(expected)
 
     def _begin(self, start: Start, usage: Usage) -> None:
-        """Make the blocks those of the first prompt: its fixed start, what else is in the cache, and what is new."""
+        """Set the blocks of the first prompt: its fixed start, what else is cached, and the rest."""
         for end in sorted({min(end, usage.prompt) for end in (start.fixed, start.read, usage.prompt)}):
             if end > self._size:
                 self._add(end - self._size)
         self._fixed = 1 if start.fixed else 0
 
     def _go_on(self, call: AuditedCall, usage: Usage) -> None:
-        """Make the blocks those of this prompt: what is left of the one before, and what is new."""
+        """Set the blocks of this prompt: what is left of the previous one, and what is new."""
         if call.compaction is not None or call.loads_tools:
             del self._blocks[self._fixed :]
         elif usage.prompt < self._size:
@@ -370,7 +367,7 @@ class _Session:
             self._add(usage.prompt - self._size)
 
     def _slipped(self, expected: Usage) -> Usage:
-        """Return what is expected of a call, a little of it written anew."""
+        """Return the expected usage with the usual small share of reads turned into writes."""
         assert self._start is not None
         slip = round(self._start.slip * max(0, expected.cache_read - self._start.fixed))
         if not slip:
@@ -395,13 +392,13 @@ class _Session:
         before = self._blocks[-1].key if self._blocks else b""
         (key,) = chained([self._count.to_bytes(8)], start=before)
         self._blocks.append(Block(key=key, tokens=tokens))
-        if len(self._blocks) > _MOST_BLOCKS:
+        if len(self._blocks) > _MAX_BLOCKS:
             older = self._blocks.pop(self._fixed)
             newer = self._blocks[self._fixed]
             self._blocks[self._fixed] = Block(key=newer.key, tokens=older.tokens + newer.tokens)
 
     def _layout(self, call: AuditedCall) -> Layout:
-        """Return the prompt as the model's cache sees it: marked at its end and at that of its fixed start."""
+        """Return the prompt as the model's cache sees it, with marks after the fixed start and at the end."""
         asked: Lifetime = "long" if self._long else "short"
         marked = {len(self._blocks) - 1, self._fixed - 1}
         start = call.model.name.encode()

@@ -1,4 +1,4 @@
-"""Audits files one after the other; what was found is kept between runs."""
+"""Audits files one after the other; findings are cached between runs."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,29 +23,31 @@ from lowwater.logs.importing import Progress, Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
 
 REPEATED = "repeated"
-"""What a session is, of which only a fork tells."""
+"""The relation of a session that is known only from its forks."""
+Reader = Callable[..., Iterable[Recording]]
+"""Reads the recordings in files, like `recordings`."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    """The calls of one session in a recording, with those around them that others made or told."""
+class SessionPart(Struct, frozen=True, kw_only=True):
+    """One session in a recording, with its calls and the copied calls around them."""
 
     recording: Recording
     calls: tuple[AuditedCall, ...]
 
 
-def parts_of(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[Part]:
-    """Yield the session itself, then the beginning of each other session whose calls it repeats."""
+def parts_of(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[SessionPart]:
+    """Yield the session itself, then the repeated beginning of each other session."""
     others = dict.fromkeys(call.made_by for call in calls if call.made_by)
     if not others:
-        yield Part(recording=recording, calls=tuple(calls))
+        yield SessionPart(recording=recording, calls=tuple(calls))
         return
     if any(not call.made_by for call in calls):
         own = tuple(replace(call, copied=call.copied or bool(call.made_by)) for call in calls)
-        yield Part(recording=recording, calls=own)
+        yield SessionPart(recording=recording, calls=own)
     for name in others:
         last = max(at for at, call in enumerate(calls) if call.made_by == name)
         until = calls[last].index + 1
-        yield Part(
+        yield SessionPart(
             recording=replace(
                 recording,
                 id=name,
@@ -61,10 +63,10 @@ def parts_of(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[Par
         )
 
 
-def joined(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
-    """Return the sessions, what several files tell of one as one; where its own file is there, under that file's name.
+def merge_pieces(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
+    """Return the sessions with the pieces of one session from several files merged, under the name of its own file if there is one.
 
-    What could have been saved is estimated on whole sessions, and is not told of one that was put together.
+    Savings are estimated on whole sessions, so a merged session has none.
     """
     pieces: dict[tuple[str, str], list[AuditedSession]] = {}
     every = list(sessions)
@@ -74,13 +76,13 @@ def joined(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
     for session in every:
         of_one = pieces.pop((session.agent, session.id), [])
         if any(piece.relation == REPEATED for piece in of_one):
-            found += _together(of_one)
+            found += _merge(of_one)
         else:
             found += of_one
     return found
 
 
-def _together(pieces: Sequence[AuditedSession]) -> list[AuditedSession]:
+def _merge(pieces: Sequence[AuditedSession]) -> list[AuditedSession]:
     repeated = [piece for piece in pieces if piece.relation == REPEATED]
     whole = [piece for piece in pieces if piece.relation != REPEATED]
     first, *others = [*whole[:1], *repeated]
@@ -101,7 +103,7 @@ def _together(pieces: Sequence[AuditedSession]) -> list[AuditedSession]:
 
 
 class UnreadFile(Struct, frozen=True, kw_only=True):
-    """A file, or the rest of one, that gave no session."""
+    """A file, or the rest of one, that could not be read."""
 
     path: str
     why: str
@@ -109,48 +111,48 @@ class UnreadFile(Struct, frozen=True, kw_only=True):
 
 
 class Stamp(Struct, frozen=True, kw_only=True):
-    """A file as it was, what read it, and the time zone that its days are told in."""
+    """Identifies a version of a file, of the code that read it, and of the time zone of its days."""
 
     path: str
     size: int
     changed: int
     log: tuple[int, int] = (0, 0)
-    """Size and time of what a program that has the database open has not moved into it yet."""
+    """Size and time of a database's write-ahead log."""
     reader: str
     zone: str
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """What was found in one file, given that the calls in `copied` had been told by files before it."""
+class CacheEntry(Struct, frozen=True, kw_only=True):
+    """The findings of one file, given that the calls in `copied` were already counted with earlier files."""
 
     stamp: Stamp
     sessions: tuple[AuditedSession, ...]
     unread: tuple[UnreadFile, ...] = ()
     keys: tuple[bytes, ...] = ()
-    """Those of all calls in it."""
+    """The keys of all calls in it."""
     copied: tuple[bytes, ...] = ()
-    """Of these, those that were told before; sorted."""
+    """The keys among them that were counted before, sorted."""
     repeated: int = 0
-    """How many calls these are."""
+    """The number of those calls."""
 
 
 class AuditCache:
-    """A folder with an entry for each file that was audited; whatever is wrong with it, the file is read again."""
+    """A folder with an entry for each audited file; if an entry is missing or damaged, the file is read again."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = user_cache_path("lowwater", appauthor=False) / "audit" if folder is None else folder
 
-    def find(self, stamp: Stamp, told: set[bytes]) -> Entry | None:
-        """Return what was found in the file, if it holds for the file as it is and for what was `told` before."""
+    def find(self, stamp: Stamp, counted: set[bytes]) -> CacheEntry | None:
+        """Return the entry of a file if it is valid for this version of it and for the calls `counted` before."""
         try:
-            entry = msgspec.msgpack.decode(self._place(stamp).read_bytes(), type=Entry)
+            entry = msgspec.msgpack.decode(self._place(stamp).read_bytes(), type=CacheEntry)
         except (OSError, msgspec.DecodeError):
             return None
-        is_same = entry.stamp == stamp and entry.copied == told_before(entry.keys, told)
+        is_same = entry.stamp == stamp and entry.copied == counted_before(entry.keys, counted)
         return entry if is_same else None
 
-    def keep(self, entry: Entry) -> None:
-        """Write an entry; a folder that cannot be written to keeps nothing."""
+    def keep(self, entry: CacheEntry) -> None:
+        """Write an entry; errors are ignored."""
         place = self._place(entry.stamp)
         written = place.with_suffix(f".{os.getpid()}")
         try:
@@ -166,7 +168,7 @@ class AuditCache:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return a file as it is now; None if it cannot be looked at."""
+    """Return the stamp of a file as it is now; None if it cannot be accessed."""
     try:
         seen = path.stat()
         whole = path.resolve()
@@ -176,13 +178,13 @@ def stamp_of(path: Path) -> Stamp | None:
         path=str(whole),
         size=seen.st_size,
         changed=seen.st_mtime_ns,
-        log=_log_of(whole),
-        reader=reader(),
+        log=_wal_stamp(whole),
+        reader=reader_version(),
         zone=_zone(),
     )
 
 
-def _log_of(path: Path) -> tuple[int, int]:
+def _wal_stamp(path: Path) -> tuple[int, int]:
     try:
         seen = path.with_name(f"{path.name}-wal").stat()
     except OSError:
@@ -191,10 +193,10 @@ def _log_of(path: Path) -> tuple[int, int]:
 
 
 def stands_alone(path: Path) -> bool:
-    """Tell whether what is found in a file depends on it alone.
+    """Return whether the findings of a file depend on that file alone, so that they can be cached.
 
-    The results of a batch are read with the requests in the files beside them, an OpenCode session with the folders
-    of its messages and parts; a stamp says nothing about those.
+    Batch results are read together with the files of their requests, and an OpenCode session with the folders of its messages
+    and parts; the stamp does not cover those.
     """
     if not path.is_file():
         return True
@@ -208,16 +210,16 @@ def stands_alone(path: Path) -> bool:
         return True
 
 
-def told_before(keys: tuple[bytes, ...], told: set[bytes]) -> tuple[bytes, ...]:
-    """Return those of the keys that were told before, sorted."""
-    return tuple(sorted(told.intersection(keys)))
+def counted_before(keys: tuple[bytes, ...], counted: set[bytes]) -> tuple[bytes, ...]:
+    """Return the keys that were counted before, sorted."""
+    return tuple(sorted(counted.intersection(keys)))
 
 
 @lru_cache(maxsize=1)
-def reader() -> str:
-    """Return what stands for all that findings depend on beside the file: code, model data, prices, numpy.
+def reader_version() -> str:
+    """Return a digest of everything besides the file that findings depend on: code, model data, prices, numpy.
 
-    The whole package counts: a list of the parts that matter would be wrong as soon as one of them imports another.
+    It covers the whole package, because a list of the relevant modules would soon be out of date.
     """
     package = Path(lowwater.__file__).parent
     sources = sorted(
@@ -233,14 +235,14 @@ def reader() -> str:
 
 
 def _add(digest: blake2b, *parts: bytes) -> None:
-    """Add parts so that no two lists of them come to the same."""
+    """Add length-prefixed parts, so that different lists of parts have different digests."""
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
 
 
 def _zone() -> str:
-    """Return what says when a day begins here: zones of one name may change their clocks on other days."""
+    """Return a description of the time zone; zones of the same name may have different rules."""
     named = os.environ.get("TZ")
     return f"{' '.join(tzname)} {timezone} {altzone} {_zone_of_the_machine() if named is None else named}"
 
@@ -253,18 +255,14 @@ def _zone_of_the_machine() -> str:
         return ""
 
 
-Reader = Callable[..., Iterable[Recording]]
-"""Reads the sessions of files, as `recordings` does."""
-
-
 class AuditedFile(Struct, frozen=True, kw_only=True):
-    """What one file gave."""
+    """The findings of one file."""
 
     path: str
     sessions: tuple[AuditedSession, ...] = ()
     unread: tuple[UnreadFile, ...] = ()
     repeated: int = 0
-    """Calls in it that a file before had told."""
+    """Calls in it that were counted with an earlier file."""
     from_cache: bool = False
 
 
@@ -277,10 +275,10 @@ def audit_files(
     pricing: Pricing | None = None,
     read: Reader = recordings,
 ) -> Iterator[AuditedFile]:
-    """Yield what each file gives, in order; those that `kept` knows are not read.
+    """Yield the findings of each file, in order; files in the cache `kept` are not read.
 
-    A call that several files hold, because a resumed session copies what came before, is counted with the first.
-    Whoever stops early has what was yielded, and with `kept` the next run goes on from there.
+    A call that several files contain, because a resumed session copies its history, is counted with the first of them. The
+    iterator can be abandoned early; with `kept`, the next run continues from there.
     """
     run = _Run(day_of, kept, on_progress, pricing or Pricing(), read)
     return run.files(files_in(paths))
@@ -300,22 +298,22 @@ class _Run:
         self._on_progress = on_progress
         self._pricing = pricing
         self._read = read
-        self._told: set[bytes] = set()
+        self._counted: set[bytes] = set()
         self._done, self._all = 0, 0
 
     def files(self, paths: Sequence[Path]) -> Iterator[AuditedFile]:
         stamps = [stamp_of(path) for path in paths]
         self._all = sum(stamp.size for stamp in stamps if stamp)
         for path, stamp in zip(paths, stamps, strict=True):
-            self._tell(0, path)
+            self._report_progress(0, path)
             if stamp is None:
                 yield AuditedFile(path=str(path), unread=(UnreadFile(path=str(path), why="it is not there"),))
                 continue
-            known = self._kept.find(stamp, self._told) if self._kept else None
+            known = self._kept.find(stamp, self._counted) if self._kept else None
             entry = known or self._audit(path, stamp)
             if known is None and self._kept is not None and stands_alone(path):
                 self._kept.keep(entry)
-            self._told.update(entry.keys)
+            self._counted.update(entry.keys)
             self._done += stamp.size
             yield AuditedFile(
                 path=str(path),
@@ -325,9 +323,9 @@ class _Run:
                 from_cache=known is not None,
             )
         if paths:
-            self._tell(0, paths[-1])
+            self._report_progress(0, paths[-1])
 
-    def _audit(self, path: Path, stamp: Stamp) -> Entry:
+    def _audit(self, path: Path, stamp: Stamp) -> CacheEntry:
         sessions: list[AuditedSession] = []
         unread: list[UnreadFile] = []
         keys: list[bytes] = []
@@ -337,11 +335,11 @@ class _Run:
             unread.append(UnreadFile(path=skipped.path, why=skipped.why, broken=len(skipped.broken)))
 
         for recording in self._read(
-            [path], on_progress=lambda at: self._tell(at.read, path), on_skipped=skip
+            [path], on_progress=lambda at: self._report_progress(at.read, path), on_skipped=skip
         ):
             calls: tuple[AuditedCall, ...] = ()
             try:
-                calls = calls_of(recording, self._pricing, self._told)
+                calls = calls_of(recording, self._pricing, self._counted)
                 sessions += self._sessions(recording, calls)
             except LowwaterError as error:
                 unread.append(UnreadFile(path=f"{path} {recording.id}", why=str(error)))
@@ -350,23 +348,23 @@ class _Run:
             keys += (key for call in calls for key in call.keys)
             repeated += sum(call.copied for call in calls)
         found = tuple(dict.fromkeys(keys))
-        return Entry(
+        return CacheEntry(
             stamp=stamp,
             sessions=tuple(sessions),
             unread=tuple(unread),
             keys=found,
-            copied=told_before(found, self._told),
+            copied=counted_before(found, self._counted),
             repeated=repeated,
         )
 
     def _sessions(self, recording: Recording, calls: Sequence[AuditedCall]) -> list[AuditedSession]:
-        """Return the sessions of a recording that have calls of their own, or none at all."""
+        """Return the audited sessions of a recording, except those whose calls are all copies."""
         return [
             audit_session(part.recording, part.calls, day_of=self._day_of)
             for part in parts_of(recording, calls)
             if not part.calls or not all(call.copied for call in part.calls)
         ]
 
-    def _tell(self, read: int, path: Path) -> None:
+    def _report_progress(self, read: int, path: Path) -> None:
         if self._on_progress is not None:
             self._on_progress(Progress(read=self._done + read, of=max(self._all, 1), path=str(path)))

@@ -1,4 +1,4 @@
-"""What an audit finds: figures by day and model, misses by cause, the client's own compactions."""
+"""The findings of an audit: figures by day and model, misses by cause, the client's own compactions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_args
@@ -17,11 +17,10 @@ Cause = Literal[
     "evicted",
 ]
 NotEstimated = Literal["numpy", "no_prices", "no_sizes", "copied", "too_large", "cut"]
-"""Why nothing is said about what other schedules would have cost: numpy is missing; no price or no prompt's size is
-known; the session goes on from another that was told already; it does not fit the window whatever one does; only
-some of its days were asked for."""
+"""Why there is no estimate for other schedules: numpy is not installed; no price or no prompt size is known; the session continues
+another one, with which it was counted; no schedule fits it into the window; `--since` left out some of its days."""
 DayOf = Callable[[float], str]
-"""Names the day of a moment, as YYYY-MM-DD."""
+"""Returns the day of a timestamp, as YYYY-MM-DD."""
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
@@ -35,9 +34,9 @@ class Figures(Struct, frozen=True, kw_only=True):
     cache_write_long: int = 0
     output: int = 0
     cost: int | None = None
-    """Of the calls whose price is known."""
+    """The cost of the calls with a known price."""
     unpriced: int = 0
-    """Calls that are missing from `cost`: no price is known, or no prompt was recorded."""
+    """Calls not included in `cost`: their price is unknown, or no prompt size was recorded."""
 
     @property
     def prompt(self) -> int:
@@ -60,13 +59,13 @@ class Missed(Struct, frozen=True, kw_only=True):
 
     misses: int = 0
     tokens: int = 0
-    """What was written or billed as input again instead of being read."""
+    """Tokens written or billed as input again instead of being read."""
     cost: int | None = None
-    """What that cost more than reading."""
+    """The extra cost over reading them."""
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """Where the money went, in nano-dollars; only calls whose price is known."""
+    """Spending by kind of token in nano-dollars, for the calls with a known price."""
 
     reads: int = 0
     writes: int = 0
@@ -86,62 +85,62 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Native(Struct, frozen=True, kw_only=True):
-    """A compaction that the recording client made itself: what it cost and what it saved until the next one, or the end."""
+    """A compaction made by the recording client: what it cost, and what it saved until the next summary or the end."""
 
     at: float | None
     trigger: str
     call: int
-    """The call right after it, from 0 in the session."""
+    """The index of the call right after it."""
     before: int
     after: int
-    """The prompts of the calls around it."""
+    """Prompt tokens of the calls before and after it."""
     served: int
-    """The calls from it to the next summary or the end."""
+    """The number of calls until the next summary or the end."""
     kind: str = "summary"
     """`summary`, or `prune` if only results were cleared."""
     summary_cost: int | None = None
-    """As recorded; where it is not, an estimate: the summary is taken to have ridden the cached prompt."""
+    """As recorded, or estimated: a request on the cached prompt."""
     summary_recorded: bool = False
     rewrite_cost: int | None = None
-    """What writing again cost more than reading at the call after it."""
+    """The extra cost of rewriting the cache at the call after it."""
     saved: int | None = None
-    """What the calls cost less for not carrying what it removed."""
+    """What later calls saved because they did not carry what it removed."""
     day: str = ""
     earlier: int | None = None
-    """How many calls before it rent-or-buy would have acted first; None if not before it."""
+    """How many calls earlier rent-or-buy would have acted; None if not earlier."""
 
     @property
     def net(self) -> int | None:
-        """What it saved in the end."""
+        """What it saved after deducting its cost."""
         if self.saved is None or self.summary_cost is None or self.rewrite_cost is None:
             return None
         return self.saved - self.summary_cost - self.rewrite_cost
 
 
 class Saving(Struct, frozen=True, kw_only=True):
-    """What other schedules would have changed, told on a model of the session at its own prices."""
+    """What other schedules would have saved, estimated on a model of the session at its own prices."""
 
     calls: int
-    """Those it was estimated on: the first of a very long session."""
+    """The calls of the estimate: only the first ones of a very long session."""
     modelled: int
-    """Nano-dollars that the model says the session cost with the compactions that the client made."""
+    """The modelled cost of the session with the client's compactions, in nano-dollars."""
     never: int
-    """Nano-dollars that the same session would have cost less without any compaction below the wall; often negative."""
+    """Nano-dollars saved by compacting only at the wall; often negative."""
     rent_or_buy: int
-    """The same with rent-or-buy, expected rework included."""
+    """Nano-dollars saved by rent-or-buy, including expected rework."""
     actions: int
-    """What rent-or-buy would have done: prunes and summaries."""
+    """The number of prunes and summaries by rent-or-buy."""
 
 
 class Foreseen(Struct, frozen=True, kw_only=True):
-    """The input side of the bill as the cache rules foresee it from sizes and times, beside what was recorded."""
+    """The input part of the bill: as predicted by the cache rules from sizes and times, and as recorded."""
 
     foreseen: int
     recorded: int
 
     @property
     def error(self) -> float:
-        """How far off it is, as a share of what was recorded."""
+        """The error of the prediction, as a share of what was recorded."""
         return self.foreseen / self.recorded - 1 if self.recorded else 0.0
 
 
@@ -162,12 +161,12 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     foreseen: Foreseen | None = None
     saving: Saving | None = None
     not_estimated: NotEstimated | None = None
-    """Why there is no saving; None where there is one."""
+    """Why `saving` is None."""
     broken: int = 0
     broken_at: tuple[str, ...] = ()
-    """The first places that could not be read."""
+    """The first places in the file that could not be read."""
     copied: int = 0
-    """Calls that a file before it had told already, and that are not counted again."""
+    """Calls already counted with an earlier file."""
 
 
 T = TypeVar("T", Figures, Missed, Spending)
@@ -180,7 +179,7 @@ def known_sum(amounts: Iterable[int | None]) -> int | None:
 
 
 def plus(one: T, other: T) -> T:
-    """Return two of a kind added field by field."""
+    """Return the sum of two structs, field by field."""
     fields: dict[str, Any] = {
         name: known_sum((getattr(one, name), getattr(other, name))) for name in one.__struct_fields__
     }
@@ -188,7 +187,7 @@ def plus(one: T, other: T) -> T:
 
 
 def total(kind: type[T], each: Iterable[T]) -> T:
-    """Return all of a kind added up."""
+    """Return the sum of all structs of a kind."""
     summed = kind()
     for one in each:
         summed = plus(summed, one)
@@ -196,7 +195,7 @@ def total(kind: type[T], each: Iterable[T]) -> T:
 
 
 def merged_missed(each: Iterable[Mapping[Cause, Missed]]) -> dict[Cause, Missed]:
-    """Return misses by cause added up, in the order of the causes."""
+    """Return the sum of misses by cause, in the order of `CAUSES`."""
     found: dict[Cause, Missed] = {}
     for missed in each:
         for cause, one in missed.items():

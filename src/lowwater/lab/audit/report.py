@@ -1,4 +1,4 @@
-"""All that an audit found, added up: in all, by session, by model and by day."""
+"""The report of an audit: totals over all sessions, and by session, model and day."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.wording import counted
-from lowwater.lab.audit.files import AuditedFile, UnreadFile, joined
+from lowwater.lab.audit.files import AuditedFile, UnreadFile, merge_pieces
 from lowwater.lab.audit.findings import (
     AuditedSession,
     Cause,
@@ -23,8 +23,17 @@ from lowwater.lab.audit.findings import (
     total,
 )
 
+_WHY_NOT: dict[NotEstimated, str] = {
+    "numpy": "numpy is not installed",
+    "no_prices": "no price is known",
+    "no_sizes": "no prompt's size was recorded",
+    "copied": "they go on from another, with which that is told",
+    "too_large": "they do not fit the model's window",
+    "cut": "some of their days are left out",
+}
 
-class Line(Struct, frozen=True, kw_only=True):
+
+class ReportLine(Struct, frozen=True, kw_only=True):
     """One session, model or day, or all of them."""
 
     name: str
@@ -35,26 +44,26 @@ class Line(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int | None:
-        """What misses cost that need not have been: all but the first call of a session."""
+        """The cost of avoidable misses: all but those of a session's first call."""
         return known_sum(one.cost for cause, one in self.missed.items() if cause != "first")
 
 
-class Compacted(Struct, frozen=True, kw_only=True):
-    """The clients' own compactions together; only those whose prices are known have money."""
+class CompactionTotals(Struct, frozen=True, kw_only=True):
+    """Totals of the clients' own compactions; money only for those with known prices."""
 
     compactions: int
     cost: int | None
-    """Summaries, which are estimates, and rewriting."""
+    """Summaries (partly estimated) and rewriting the cache."""
     saved: int | None
     net: int | None
     late: int
-    """Those before which rent-or-buy would have acted."""
+    """Compactions before which rent-or-buy would have acted."""
     calls_late: float | None
-    """How many calls before, in the median of those."""
+    """The median number of calls by which they were late."""
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """What the sessions that could be estimated cost, and about what they would have under other schedules."""
+    """The cost of all sessions with an estimate, and their estimated cost under other schedules."""
 
     sessions: int
     recorded: int
@@ -62,29 +71,29 @@ class Possible(Struct, frozen=True, kw_only=True):
     rent_or_buy: int
     actions: int
     modelled: int
-    """What the model says they cost as recorded: how far it can be believed."""
+    """The modelled cost of the recorded schedules, to compare with `recorded`."""
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
-    """How well the cache rules foresee the input bill of a session from sizes and times."""
+    """How well the cache rules predict the input bill of a session from sizes and times."""
 
     sessions: int
     median_error: float
     p90_error: float
 
 
-class Report(Struct, frozen=True, kw_only=True):
-    """What was found in all files."""
+class AuditReport(Struct, frozen=True, kw_only=True):
+    """The findings of all files."""
 
     files: int
     kept: int
-    """Files that were not read because they were known."""
-    total: Line
+    """Files whose findings came from the cache."""
+    total: ReportLine
     sessions: tuple[AuditedSession, ...]
-    compacted: Compacted
+    compacted: CompactionTotals
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
-    """How many sessions `possible` leaves out, by the reason."""
+    """The number of sessions that `possible` leaves out, by reason."""
     accuracy: Accuracy | None
     broken: int
     broken_at: tuple[str, ...]
@@ -92,12 +101,12 @@ class Report(Struct, frozen=True, kw_only=True):
     copied: int
 
 
-def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
-    """Return what files gave, without the days before `since`."""
-    every = joined(session for file in files for session in file.sessions)
+def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
+    """Return the report on audited files, without the days before `since`."""
+    every = merge_pieces(session for file in files for session in file.sessions)
     sessions = [left for session in every if (left := _since(session, since)) is not None]
     unread = [one for file in files for one in file.unread]
-    return Report(
+    return AuditReport(
         files=len(files),
         kept=sum(file.from_cache for file in files),
         total=_line("", sessions, [row for session in sessions for row in session.rows]),
@@ -113,18 +122,8 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> Report:
     )
 
 
-_WHY_NOT: dict[NotEstimated, str] = {
-    "numpy": "numpy is not installed",
-    "no_prices": "no price is known",
-    "no_sizes": "no prompt's size was recorded",
-    "copied": "they go on from another, with which that is told",
-    "too_large": "they do not fit the model's window",
-    "cut": "some of their days are left out",
-}
-
-
-def estimate_gaps(report: Report) -> str:
-    """Return a sentence on the sessions for which it is not said what compaction could do; empty if there are none."""
+def estimate_gaps(report: AuditReport) -> str:
+    """Return a sentence on the sessions without an estimate; empty if there are none."""
     missing = report.not_estimated
     if not missing:
         return ""
@@ -138,28 +137,28 @@ def _counts(missing: Mapping[NotEstimated, int]) -> list[tuple[int, str]]:
     return sorted(((count, _WHY_NOT[why]) for why, count in missing.items()), reverse=True)
 
 
-def line_of(session: AuditedSession) -> Line:
+def report_line(session: AuditedSession) -> ReportLine:
     """Return one session as a line, named by its id."""
     return _line(session.id, [session], session.rows)
 
 
 def dearest(sessions: Iterable[AuditedSession]) -> list[AuditedSession]:
-    """Return the sessions, the dearest first."""
-    return sorted(sessions, key=lambda session: _dear(line_of(session)))
+    """Return the sessions, the most expensive first."""
+    return sorted(sessions, key=lambda session: _dear(report_line(session)))
 
 
-def by_model(sessions: Sequence[AuditedSession]) -> list[Line]:
-    """Return a line for each model, the dearest first."""
+def by_model(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
+    """Return a line for each model, the most expensive first."""
     return sorted(_grouped(sessions, lambda row: row.model), key=_dear)
 
 
-def by_day(sessions: Sequence[AuditedSession]) -> list[Line]:
+def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     """Return a line for each day, in order."""
     return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
 
 
 def _since(session: AuditedSession, day: str) -> AuditedSession | None:
-    """Return the session without the days before one; what was foreseen and saved is told of whole sessions only."""
+    """Return the session without the days before `day`; predictions and savings exist for whole sessions only."""
     rows = tuple(row for row in session.rows if row.day >= day)
     if len(rows) == len(session.rows):
         return session
@@ -169,11 +168,11 @@ def _since(session: AuditedSession, day: str) -> AuditedSession | None:
     return replace(session, rows=rows, natives=natives, foreseen=None, saving=None, not_estimated="cut")
 
 
-def _dear(line: Line) -> tuple[int, int, str]:
+def _dear(line: ReportLine) -> tuple[int, int, str]:
     return -(line.figures.cost or 0), -line.figures.prompt, line.name
 
 
-def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[Line]:
+def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[ReportLine]:
     rows: dict[str, list[Row]] = {}
     of: dict[str, dict[int, AuditedSession]] = {}
     for session in sessions:
@@ -183,8 +182,8 @@ def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> 
     return [_line(group, list(of[group].values()), found) for group, found in rows.items()]
 
 
-def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> Line:
-    return Line(
+def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> ReportLine:
+    return ReportLine(
         name=name,
         sessions=len(sessions),
         figures=total(Figures, (row.figures for row in rows)),
@@ -193,10 +192,10 @@ def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) ->
     )
 
 
-def _compacted(natives: Sequence[Native]) -> Compacted:
+def _compacted(natives: Sequence[Native]) -> CompactionTotals:
     earlier = [native.earlier for native in natives if native.earlier is not None]
     priced = [native for native in natives if native.net is not None]
-    return Compacted(
+    return CompactionTotals(
         compactions=len(natives),
         cost=known_sum((native.summary_cost or 0) + (native.rewrite_cost or 0) for native in priced),
         saved=known_sum(native.saved for native in priced),

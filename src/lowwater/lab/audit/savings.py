@@ -1,7 +1,7 @@
-"""What a session would have cost under other schedules: never compacting, and rent-or-buy. Needs numpy.
+"""Estimates what a session would have cost without compaction and with rent-or-buy. Needs numpy.
 
-Both are played on the session's course (`replay.course`) at its own prices, and so is what the client did: only the
-differences between them are told, so that what the model leaves out weighs on all of them alike.
+Both schedules and the client's own are played on the session's course (`lab.course`) at its own prices. Only the differences
+are reported, so that the errors of the model affect all of them alike.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from lowwater.lab.audit.findings import Saving
 from lowwater.lab.course import Action, Course, Prune, Sheet, State, Summarise, shown_window
 from lowwater.lab.schedules import Policy, RentOrBuy, Tally, never, run
 
-MOST_CALLS = 1_500
-"""A tally needs memory by the square of the calls; a longer session is estimated on its first ones."""
+MAX_ESTIMATED_CALLS = 1_500
+"""Longer sessions are estimated on their first calls, because a tally takes quadratic memory."""
 
 
 def sheet_of(calls: Sequence[AuditedCall]) -> Sheet | None:
-    """Return the prices of the model that had most input, at the lifetime that was written most; None if unknown."""
+    """Return the prices of the model with the most input, at the cache lifetime written most; None if unknown."""
     prompts: dict[str, int] = {}
     for call in calls:
         prompts[call.model.name] = prompts.get(call.model.name, 0) + (call.usage.prompt if call.usage else 0)
@@ -53,11 +53,11 @@ def sheet_of(calls: Sequence[AuditedCall]) -> Sheet | None:
 def saving_of(
     course: Course, sheet: Sheet, summarised: Sequence[int], pruned: Sequence[int] = ()
 ) -> Saving | None:
-    """Return what other schedules would have saved; given are the turns before which the client compacted.
+    """Return what other schedules would have saved; `summarised` and `pruned` are the turns before which the client compacted.
 
-    None if one of the schedules cannot keep the session inside the window.
+    None if one of the schedules cannot keep the session within the window.
     """
-    count = min(len(course.turns), MOST_CALLS)
+    count = min(len(course.turns), MAX_ESTIMATED_CALLS)
     tally = Tally(replace(course, turns=course.turns[:count]), sheet)
     rented = run(tally, RentOrBuy(tally))
     as_recorded = _as_recorded(tally, frozenset(summarised), frozenset(pruned))
@@ -74,8 +74,8 @@ def saving_of(
 
 
 def calls_earlier(course: Course, sheet: Sheet, *, since: int, turn: int) -> int | None:
-    """Return how many calls before `turn` rent-or-buy would have acted first, beginning at `since`; None if it would not."""
-    count = min(turn + 1, since + MOST_CALLS)
+    """Return how many calls before `turn` rent-or-buy would have acted, starting at `since`; None if it would not have."""
+    count = min(turn + 1, since + MAX_ESTIMATED_CALLS)
     fixed = course.fixed + (sheet.summary if since else 0)
     tally = Tally(replace(course, fixed=fixed, turns=course.turns[since:count]), sheet)
     acts = run(tally, RentOrBuy(tally)).acts

@@ -1,4 +1,4 @@
-"""One recorded session audited."""
+"""Audits one recorded session."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -29,9 +29,13 @@ from lowwater.lab.audit.findings import (
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
+SAVINGS_TAIL = 20_000
+"""Tokens of the protected tail in estimates."""
+_MAX_BROKEN_PLACES = 5
+
 
 def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
-    """Return a row for each day and model of the calls, in order; copies are left out."""
+    """Return a sorted row for each day and model of the calls, without copies."""
     rows: dict[tuple[str, str], Row] = {}
     for call, miss in zip(calls, misses, strict=True):
         if call.copied:
@@ -45,11 +49,11 @@ def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of:
             spending=_spending(call),
             missed=_missed(miss),
         )
-        rows[key] = _together(rows[key], one) if key in rows else one
+        rows[key] = _row_sum(rows[key], one) if key in rows else one
     return tuple(rows[key] for key in sorted(rows))
 
 
-def _together(one: Row, other: Row) -> Row:
+def _row_sum(one: Row, other: Row) -> Row:
     return replace(
         one,
         figures=plus(one.figures, other.figures),
@@ -94,9 +98,9 @@ def _spent(usage: Usage, prices: Prices) -> Spending:
 
 
 def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> Row:
-    """Return the row of calls of which only the sum was recorded.
+    """Return the row of calls of which only the total usage was recorded.
 
-    It has no price if the sum is above a cliff of the model: then the size of each call decides.
+    It has no price if the total is above a price cliff of the model, because prices then depend on the size of each call.
     """
     last = calls[-1]
     prices = last.model.prices_at(0, last.at)
@@ -119,15 +123,10 @@ def _missed(miss: Miss | None) -> dict[Cause, Missed]:
     return {} if miss is None else {miss.cause: Missed(misses=1, tokens=miss.tokens, cost=miss.cost)}
 
 
-TAIL = 20_000
-"""Tokens at the end of a prompt that an estimated compaction leaves alone."""
-_PLACES = 5
-
-
 def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf) -> AuditedSession:
-    """Return what one session consumed and cost, why its cache missed, and what compaction did or could have done."""
+    """Return the audit of one session: usage and cost, cache misses, the client's compactions and possible savings."""
     misses = misses_of(calls)
-    sizes = sizes_of(recording, calls, tail=TAIL)
+    sizes = sizes_of(recording, calls, tail=SAVINGS_TAIL)
     natives = natives_of(recording, calls, misses, ratio=sizes.ratio, day_of=day_of)
     estimate = _estimate(sizes, calls, tuple(natives))
     times = [at for call in calls for at in (call.asked, call.answered) if at is not None and not call.copied]
@@ -149,7 +148,7 @@ def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of:
         saving=estimate.saving,
         not_estimated=estimate.why_not,
         broken=len(recording.broken),
-        broken_at=tuple(line.place for line in recording.broken[:_PLACES]),
+        broken_at=tuple(line.place for line in recording.broken[:_MAX_BROKEN_PLACES]),
         copied=len(calls) - len(own),
     )
 
@@ -162,7 +161,7 @@ class _Estimate(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def numpy_version() -> str:
-    """Return the version of numpy that estimates would use; empty if it cannot be imported."""
+    """Return the version of numpy, which estimates need; empty if it cannot be imported."""
     try:
         import numpy as np  # noqa: PLC0415 - an extra
     except ImportError:
@@ -171,9 +170,9 @@ def numpy_version() -> str:
 
 
 def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native, ...]) -> _Estimate:
-    """Return what could be saved, and the compactions beside rent-or-buy; or why neither is estimated.
+    """Return the possible saving, and the client's compactions compared with rent-or-buy; or why there is no estimate.
 
-    Of a session that goes on from another, what could be saved is told with the other.
+    The saving of a session that continues another one is counted with the other.
     """
     if not sizes.course.turns:
         return _Estimate(natives=natives, why_not="no_sizes")
@@ -186,21 +185,23 @@ def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native,
         return _Estimate(natives=natives, why_not="no_prices")
     summaries = [native.call for native in natives if native.kind == "summary"]
     prunes = [native.call for native in natives if native.kind == "prune"]
-    told = tuple(
+    compared = tuple(
         replace(
             native,
-            earlier=calls_earlier(sizes.course, sheet, since=_before(summaries, native), turn=native.call),
+            earlier=calls_earlier(
+                sizes.course, sheet, since=_last_summary_before(summaries, native), turn=native.call
+            ),
         )
         for native in natives
     )
     if any(call.copied for call in calls):
-        return _Estimate(natives=told, why_not="copied")
+        return _Estimate(natives=compared, why_not="copied")
     saving = saving_of(sizes.course, sheet, summaries, prunes)
-    return _Estimate(natives=told, saving=saving, why_not="too_large" if saving is None else None)
+    return _Estimate(natives=compared, saving=saving, why_not="too_large" if saving is None else None)
 
 
-def _before(summaries: Sequence[int], native: Native) -> int:
-    """Return the call after the last summary before a compaction, or the first."""
+def _last_summary_before(summaries: Sequence[int], native: Native) -> int:
+    """Return the call after the last summary before a compaction, else the first call."""
     return max((call for call in summaries if call < native.call), default=0)
 
 

@@ -1,4 +1,4 @@
-"""A recorded session by the sizes its provider reported, and its client's own compactions."""
+"""A recorded session as a course of token sizes, and what the client's own compactions cost and saved."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -10,13 +10,17 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_at, nano_dollars
 from lowwater.core.messages import Message, ToolCall, texts_of
 from lowwater.core.tools import class_of
-from lowwater.lab.audit.calls import SUMMARY, AuditedCall, Miss, is_expired, lifetime_after
+from lowwater.lab.audit.calls import SUMMARY_KIND, AuditedCall, Miss, is_expired, lifetime_after
 from lowwater.lab.audit.findings import DayOf, Native
 from lowwater.lab.course import Course, Turn, elided_size, uses_to_expect
 from lowwater.logs.recording import Recording
 
 USUAL_RATIO = 0.25
-"""Tokens per character where a session does not tell."""
+"""Tokens per character, if a session does not reveal it."""
+_PLACEHOLDER_TOKENS = 12
+"""Tokens of the placeholder for a cleared result (a low estimate)."""
+_SUMMARY_TOKENS = 3_000
+"""The assumed size of a summary whose text is not recorded."""
 
 
 class _Result(Struct, frozen=True, kw_only=True):
@@ -25,7 +29,7 @@ class _Result(Struct, frozen=True, kw_only=True):
 
 
 class _Piece(Struct, kw_only=True):
-    """What was new at one call, in characters."""
+    """What one call added to the prompt, in characters."""
 
     text: int = 0
     results: list[_Result] = []
@@ -36,17 +40,17 @@ class _Piece(Struct, kw_only=True):
 
 
 class Sizes(Struct, frozen=True, kw_only=True):
-    """A session's course, and how many tokens a character of it is."""
+    """A session's course, and its tokens per character."""
 
     course: Course
     ratio: float
 
 
 def sizes_of(recording: Recording, calls: Sequence[AuditedCall], *, tail: int) -> Sizes:
-    """Return the course of the calls whose prompts were recorded, as it would be without the client's compactions.
+    """Return the course of the calls with recorded prompt sizes, as it would be without the client's compactions.
 
-    A prompt that grew tells what was new; where a client compacted or dropped something, the characters tell. Of the
-    first prompt, what no message shows is tools and system.
+    The growth of the prompt is the size of what was new; where the client compacted or dropped something, the size is estimated
+    from characters. The part of the first prompt that no message accounts for is tools and system.
     """
     metered = [call for call in calls if call.usage is not None]
     if not metered:
@@ -70,7 +74,7 @@ def characters(message: Message) -> int:
 
 
 def _pieces(recording: Recording, answers: set[int]) -> Iterator[_Piece]:
-    """Yield what was new at each of the calls that gave the `answers`."""
+    """Yield what was new at each call; `answers` are the indexes of the calls' answers."""
     known: dict[str, ToolCall] = {}
     new = _Piece()
     for index, recorded in enumerate(recording.messages):
@@ -81,7 +85,7 @@ def _pieces(recording: Recording, answers: set[int]) -> Iterator[_Piece]:
         known |= {call.id: call for call in message.calls}
         results = [_result(result.text, known.get(result.call_id)) for result in message.results]
         new.results += results
-        if recorded.kind != SUMMARY:
+        if recorded.kind != SUMMARY_KIND:
             new.text += characters(message) - sum(result.characters for result in results)
 
 
@@ -104,10 +108,10 @@ def _gap(before: AuditedCall, call: AuditedCall) -> float:
 
 
 def _ratio(pieces: Sequence[_Piece], growths: Sequence[int | None]) -> float:
-    told = [
+    known = [
         (growth, piece.whole) for piece, growth in zip(pieces, growths, strict=True) if growth and piece.whole
     ]
-    return sum(one for one, _ in told) / sum(other for _, other in told) if told else USUAL_RATIO
+    return sum(one for one, _ in known) / sum(other for _, other in known) if known else USUAL_RATIO
 
 
 def _turn(piece: _Piece, growth: int | None, ratio: float, *, gap: float, output: int) -> Turn:
@@ -124,12 +128,6 @@ def _turn(piece: _Piece, growth: int | None, ratio: float, *, gap: float, output
     )
 
 
-_PLACEHOLDER = 12
-"""What stands for a result that was cleared, in tokens, or a little less."""
-_SUMMARY_TOKENS = 3_000
-"""What a summary is taken to be where its text is not recorded."""
-
-
 def natives_of(
     recording: Recording,
     calls: Sequence[AuditedCall],
@@ -138,7 +136,7 @@ def natives_of(
     ratio: float,
     day_of: DayOf,
 ) -> Iterator[Native]:
-    """Yield the compactions between calls whose prompts were recorded; `ratio` is tokens per character."""
+    """Yield the client's compactions between calls with recorded prompt sizes; `ratio` is tokens per character."""
     metered = [at for at, call in enumerate(calls) if call.usage is not None]
     compacted = [order for order, at in enumerate(metered) if order and calls[at].compaction is not None]
     long = False
@@ -148,15 +146,15 @@ def natives_of(
             summaries = (later for later in compacted if later > order and _is_summary(calls[metered[later]]))
             served = [calls[later] for later in metered[order : next(summaries, len(metered))]]
             before = calls[metered[order - 1]]
-            moved = _moved(recording, before, call, ratio)
-            native = _native(before, served, misses[at], moved, turn=order, long=long)
+            shift = _shift_of(recording, before, call, ratio)
+            native = _native_of(before, served, misses[at], shift, turn=order, long=long)
             yield replace(native, day="" if native.at is None else day_of(native.at))
         if call.usage is not None:
             long = lifetime_after(call.usage, long=long)
 
 
-class _Moved(Struct, frozen=True, kw_only=True):
-    """What a compaction took out of the prompt and what a model wrote for it, in tokens."""
+class _Shift(Struct, frozen=True, kw_only=True):
+    """Tokens that a compaction removed from the prompt, and tokens that a model wrote for it."""
 
     removed: int
     written: int = 0
@@ -166,31 +164,31 @@ def _is_summary(call: AuditedCall) -> bool:
     return call.compaction is not None and call.compaction.kind == "summary"
 
 
-def _moved(recording: Recording, before: AuditedCall, call: AuditedCall, ratio: float) -> _Moved:
-    """Return what a compaction moved: the prompts around it tell of a summary; of a prune what was cleared does."""
+def _shift_of(recording: Recording, before: AuditedCall, call: AuditedCall, ratio: float) -> _Shift:
+    """Return what a compaction removed: for a summary the difference of the prompts around it, for a prune what was cleared."""
     assert call.compaction is not None
     assert before.usage is not None
     assert call.usage is not None
     shrunk = max(0, before.usage.prompt - call.usage.prompt)
     if call.compaction.kind == "summary":
-        return _Moved(removed=shrunk, written=_summary_tokens(recording, call, ratio))
+        return _Shift(removed=shrunk, written=_summary_tokens(recording, call, ratio))
     if call.compaction.removed is not None:
-        return _Moved(removed=call.compaction.removed)
+        return _Shift(removed=call.compaction.removed)
     cleared = set(call.compaction.cleared)
     sizes = [
-        max(0, round(len(result.text) * ratio) - _PLACEHOLDER)
+        max(0, round(len(result.text) * ratio) - _PLACEHOLDER_TOKENS)
         for each in recording.messages[: call.index]
         for result in each.message.results
         if result.call_id in cleared
     ]
-    return _Moved(removed=max(shrunk, sum(sizes)))
+    return _Shift(removed=max(shrunk, sum(sizes)))
 
 
-def _native(
+def _native_of(
     before: AuditedCall,
     served: Sequence[AuditedCall],
     miss: Miss | None,
-    moved: _Moved,
+    shift: _Shift,
     *,
     turn: int,
     long: bool,
@@ -201,10 +199,14 @@ def _native(
     assert call.usage is not None
     expired = is_expired(before, call, long=long)
     rewritten = 0 if expired or miss is None else miss.cost
-    saved = [_saved(each, moved.removed, was_warm=not expired if each is call else None) for each in served]
+    saved = [_saved(each, shift.removed, was_warm=not expired if each is call else None) for each in served]
     asked: int | None = 0
     if _is_summary(call):
-        asked = _recorded(call) if call.others else _summary_cost(before, moved.written, expired=expired)
+        asked = (
+            _recorded_summary_cost(call)
+            if call.others
+            else _summary_cost(before, shift.written, expired=expired)
+        )
     return Native(
         at=call.compaction.at if call.compaction.at is not None else call.at,
         trigger=call.compaction.trigger,
@@ -216,25 +218,25 @@ def _native(
         summary_cost=asked,
         summary_recorded=bool(call.others) and _is_summary(call),
         rewrite_cost=None if call.prices is None else rewritten,
-        saved=_sum(saved),
+        saved=_full_sum(saved),
     )
 
 
 def _summary_tokens(recording: Recording, call: AuditedCall, ratio: float) -> int:
     assert call.compaction is not None
     behind = recording.messages[call.compaction.index : call.index]
-    found = round(sum(characters(each.message) for each in behind if each.kind == SUMMARY) * ratio)
+    found = round(sum(characters(each.message) for each in behind if each.kind == SUMMARY_KIND) * ratio)
     return found or _SUMMARY_TOKENS
 
 
-def _recorded(call: AuditedCall) -> int | None:
-    """Return what was billed beside the call after a compaction: that is where clients who record it put the summary."""
+def _recorded_summary_cost(call: AuditedCall) -> int | None:
+    """Return the cost of the calls recorded along with the one after a compaction: some clients record the summary there."""
     priced = [(usage, call.prices_of(usage)) for usage in call.others]
-    return _sum([None if prices is None else cost_at(usage, prices) for usage, prices in priced])
+    return _full_sum([None if prices is None else cost_at(usage, prices) for usage, prices in priced])
 
 
 def _summary_cost(before: AuditedCall, written: int, *, expired: bool) -> int | None:
-    """Return what asking for the summary cost, had the request ridden the prompt of the call before."""
+    """Return the estimated cost of the summary, assuming it was requested on the cached prompt of the previous call."""
     if before.prices is None or before.usage is None:
         return None
     prompt = before.usage.prompt
@@ -243,7 +245,7 @@ def _summary_cost(before: AuditedCall, written: int, *, expired: bool) -> int | 
 
 
 def _saved(call: AuditedCall, removed: int, *, was_warm: bool | None) -> int | None:
-    """Return what a call would have paid for the tokens removed: to read them if it read anything at all."""
+    """Return what a call would have paid for the removed tokens: the read price if it read anything from the cache."""
     prices, usage = call.prices, call.usage
     if prices is None or usage is None:
         return None
@@ -257,6 +259,6 @@ def _saved(call: AuditedCall, removed: int, *, was_warm: bool | None) -> int | N
     )
 
 
-def _sum(amounts: Sequence[int | None]) -> int | None:
+def _full_sum(amounts: Sequence[int | None]) -> int | None:
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None

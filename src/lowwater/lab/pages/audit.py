@@ -9,7 +9,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
 from lowwater.lab.audit.findings import AuditedSession, Cause, Native, known_sum
-from lowwater.lab.audit.report import Line, Report, by_model, estimate_gaps, line_of
+from lowwater.lab.audit.report import AuditReport, ReportLine, by_model, estimate_gaps, report_line
 from lowwater.lab.pages.document import (
     Document,
     Periods,
@@ -26,6 +26,8 @@ from lowwater.lab.pages.document import (
 MOST_SESSIONS = 2_000
 MOST_NATIVES = 1_000
 NO_MODEL = "not recorded"
+_MOST_PRICES = 12
+"""Models whose prices the page lists."""
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
@@ -144,7 +146,7 @@ class AuditData(Struct, frozen=True, kw_only=True):
     models: list[ModelRow]
 
 
-def data_of(report: Report) -> AuditData:
+def data_of(report: AuditReport) -> AuditData:
     """Return what the page of a report shows."""
     sessions = report.sessions
     listed = sorted(map(_session, sessions), key=lambda row: (-(row.cost or 0), -row.prompt, row.name))
@@ -169,7 +171,7 @@ def _periods(sessions: Iterable[AuditedSession]) -> Periods:
     return periods_of(costs)
 
 
-def _spending(line: Line) -> list[SpendingRow]:
+def _spending(line: ReportLine) -> list[SpendingRow]:
     used, spent = line.figures, line.spending
     found = [
         SpendingRow(name="cache reads", tokens=used.cache_read, cost=spent.reads),
@@ -180,7 +182,7 @@ def _spending(line: Line) -> list[SpendingRow]:
     return sorted(found, key=lambda row: -row.cost)
 
 
-def _causes(line: Line) -> list[CauseRow]:
+def _causes(line: ReportLine) -> list[CauseRow]:
     found = [
         CauseRow(
             name=CAUSES[cause].name,
@@ -195,7 +197,7 @@ def _causes(line: Line) -> list[CauseRow]:
     return sorted(found, key=lambda row: -(row.cost or 0))
 
 
-def _savings(report: Report) -> list[SavingRow]:
+def _savings(report: AuditReport) -> list[SavingRow]:
     """Return what the sessions that could be estimated cost, and would have cost otherwise."""
     possible = report.possible
     if possible is None:
@@ -208,7 +210,7 @@ def _savings(report: Report) -> list[SavingRow]:
 
 
 def _session(session: AuditedSession) -> SessionRow:
-    line = line_of(session)
+    line = report_line(session)
     used = line.figures
     return SessionRow(
         name=session.id,
@@ -242,7 +244,7 @@ def _native(session: AuditedSession, native: Native) -> NativeRow:
     )
 
 
-def _model(line: Line) -> ModelRow:
+def _model(line: ReportLine) -> ModelRow:
     used = line.figures
     return ModelRow(
         model=line.name or NO_MODEL,
@@ -258,11 +260,7 @@ def _model(line: Line) -> ModelRow:
     )
 
 
-_MOST_PRICES = 12
-"""Models whose prices the page lists."""
-
-
-def audit_page(report: Report, *, made_at: float | None = None) -> str:
+def audit_page(report: AuditReport, *, made_at: float | None = None) -> str:
     """Return a report as one HTML file that needs no network; contents of messages are not in it."""
     data = data_of(report)
     return written(
@@ -280,7 +278,7 @@ def audit_page(report: Report, *, made_at: float | None = None) -> str:
     )
 
 
-def _headline(report: Report) -> str:
+def _headline(report: AuditReport) -> str:
     line, possible = report.total, report.possible
     if line.figures.cost is None:
         return f"{counted(line.figures.calls, 'call')} in {counted(line.sessions, 'session')}, no price known"
@@ -292,7 +290,7 @@ def _headline(report: Report) -> str:
     return f"{paid}, {money(lost)} of it for cache misses" if lost else paid
 
 
-def _lead(report: Report) -> str:
+def _lead(report: AuditReport) -> str:
     days = [row.day for session in report.sessions for row in session.rows if row.day]
     when = f" from {min(days)} to {max(days)}" if days else ""
     agents = listed(sorted({session.agent for session in report.sessions}))
@@ -302,7 +300,7 @@ def _lead(report: Report) -> str:
     )
 
 
-def _tiles(report: Report) -> Iterator[Tile]:
+def _tiles(report: AuditReport) -> Iterator[Tile]:
     line = report.total
     used, possible = line.figures, report.possible
     calls = counted(used.calls - used.unpriced, "priced call")
@@ -324,7 +322,7 @@ def _tiles(report: Report) -> Iterator[Tile]:
         yield Tile(name="Rent-or-buy saves", figure=money(saved), note=note, is_ours=True)
 
 
-def _dearest_cause(report: Report) -> str:
+def _dearest_cause(report: AuditReport) -> str:
     known = {cause: one.cost for cause, one in report.total.missed.items() if one.cost and cause != "first"}
     if not known:
         return "beside first calls"
@@ -332,7 +330,7 @@ def _dearest_cause(report: Report) -> str:
     return f"{CAUSES[most].name.lower()}: {money(known[most])}"
 
 
-def _texts(report: Report, data: AuditData) -> dict[str, str]:
+def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
     line, possible = report.total, report.possible
     unit = data.periods.unit
     together = "" if unit == "day" else f" The period is long, so that days are put together into {unit}s."
@@ -356,7 +354,7 @@ def _texts(report: Report, data: AuditData) -> dict[str, str]:
     }
 
 
-def _savings_says(report: Report) -> str:
+def _savings_says(report: AuditReport) -> str:
     possible = report.possible
     gaps = estimate_gaps(report)
     if possible is None:
@@ -365,7 +363,7 @@ def _savings_says(report: Report) -> str:
     return f"{said} with compactions bought by rent-or-buy, which would have acted {possible.actions:,} times, and with none at all below the wall. {gaps}".rstrip()
 
 
-def _natives_says(report: Report) -> str:
+def _natives_says(report: AuditReport) -> str:
     found = report.compacted
     if not found.compactions:
         return ""
@@ -382,7 +380,7 @@ def _part(total: int, most: int, noun: str) -> str:
     return f" The {most:,} dearest of {counted(total, noun)} are listed; every sum is over all."
 
 
-def _notes(report: Report, data: AuditData) -> Iterator[str]:
+def _notes(report: AuditReport, data: AuditData) -> Iterator[str]:
     used = report.total.figures
     yield (
         "Calls, tokens and cache counters are as the recordings report them, each call counted once; dollars are those "

@@ -20,6 +20,16 @@ from lowwater.core.models.model import Model
 UNKNOWN = "unknown"
 _NANO = 1_000_000_000
 _THOUSAND = 1_000 * _NANO
+MOST_COLUMNS = 120
+MOST_MODELS = 7
+OTHER_MODELS = "other models"
+Unit = Literal["day", "week", "month"]
+_UNITS: tuple[Unit, ...] = ("day", "week", "month")
+_STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
+_SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")
+_OWN: Mapping[str, tuple[str, ...]] = {"audit": ("audit.js",), "replay": ("timelines.js", "replay.js")}
+_NANO_DOLLARS = 1_000_000
+"""Prices in nano-dollars per 1,000 tokens for one dollar per million."""
 
 
 def money(nano: int) -> str:
@@ -53,14 +63,6 @@ def short(tokens: float) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-MOST_COLUMNS = 120
-MOST_MODELS = 7
-OTHER_MODELS = "other models"
-
-Unit = Literal["day", "week", "month"]
-_UNITS: tuple[Unit, ...] = ("day", "week", "month")
 
 
 class Spent(Struct, frozen=True, kw_only=True):
@@ -120,13 +122,6 @@ def _start(day: str, unit: Unit) -> str:
             return (given - timedelta(days=given.weekday())).isoformat()
         case "month":
             return given.replace(day=1).isoformat()
-
-
-_STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
-_SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")
-_OWN: Mapping[str, tuple[str, ...]] = {"audit": ("audit.js",), "replay": ("timelines.js", "replay.js")}
-_NANO_DOLLARS = 1_000_000
-"""Prices in nano-dollars per 1,000 tokens for one dollar per million."""
 
 
 class Tile(Struct, frozen=True, kw_only=True):

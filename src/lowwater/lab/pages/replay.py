@@ -15,11 +15,23 @@ from lowwater.core.wording import counted
 from lowwater.lab.pages.document import Document, Tile, listed, money, share, times, written
 from lowwater.lab.peers import DECLARED, PEERS
 from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Event, Kind, Series, SessionResult
-from lowwater.lab.replay.report import NANO, Figures, PolicyReport, Report
+from lowwater.lab.replay.report import NANO, PolicyFigures, PolicyReport, ReplayReport
 from lowwater.lab.replay.script import ASSUMED, PAUSE
 
 OURS = "rent-or-buy"
 _ENGINE = ", real engine"
+MOST_POINTS = 160
+MOST_NUMBERS = 500_000
+"""All numbers of all timelines: some four megabytes."""
+MOST_TIMELINES = 60
+_LAYERS = 5
+MOST_SESSIONS = 2_000
+MOST_STEPS = 240
+_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
+"""Policies that sessions are listed with beside ours, as far as they were played: the first three of these."""
+_COLUMNS = 3
+_MOST_PRICES = 12
+_MOST_REASONS = 3
 
 
 def label(policy: str, kind: Kind) -> str:
@@ -34,13 +46,6 @@ def about(policy: str) -> str:
     made = DECLARED.get(policy) or PEERS.get(policy)
     first, _, _ = (getattr(made, "__doc__", None) or "").partition("\n")
     return first.replace("`", "")
-
-
-MOST_POINTS = 160
-MOST_NUMBERS = 500_000
-"""All numbers of all timelines: some four megabytes."""
-MOST_TIMELINES = 60
-_LAYERS = 5
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -194,13 +199,6 @@ def _marks(events: Sequence[Event], points: Sequence[int]) -> Iterator[Mark]:
         )
 
 
-MOST_SESSIONS = 2_000
-MOST_STEPS = 240
-_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
-"""Policies that sessions are listed with beside ours, as far as they were played: the first three of these."""
-_COLUMNS = 3
-
-
 class PolicyRow(Struct, frozen=True, kw_only=True):
     """One policy in one arm; money in nano-dollars."""
 
@@ -281,7 +279,7 @@ class ReplayData(Struct, frozen=True, kw_only=True):
     timelines: list[Timeline]
 
 
-def data_of(report: Report, timelines: Sequence[Timeline]) -> ReplayData:
+def data_of(report: ReplayReport, timelines: Sequence[Timeline]) -> ReplayData:
     """Return what the page of a report shows."""
     columns = _columns(report)
     rows = [_session(each, columns) for each in report.replayed]
@@ -294,13 +292,13 @@ def data_of(report: Report, timelines: Sequence[Timeline]) -> ReplayData:
     )
 
 
-def _columns(report: Report) -> list[str]:
+def _columns(report: ReplayReport) -> list[str]:
     played = [each.policy for each in report.policies if each.course]
     beside = [name for name in (*_BESIDE, *played) if name in played and name not in (OURS, OPTIMUM)]
     return [*(name for name in played if name == OURS), *dict.fromkeys(beside)][: _COLUMNS + 1]
 
 
-def _arm(report: Report, arm: str) -> ArmData:
+def _arm(report: ReplayReport, arm: str) -> ArmData:
     kind: Kind = "course" if any(each.course for each in report.policies) else "full"
     names = [
         each.policy
@@ -342,7 +340,7 @@ def _sums(costs: Iterable[int], steps: Sequence[int]) -> list[int]:
     return told
 
 
-def _policies(report: Report, arm: str) -> list[PolicyRow]:
+def _policies(report: ReplayReport, arm: str) -> list[PolicyRow]:
     """Return a row for each policy and what played it, and one for the optimum whether it was asked for or not."""
     rows = [
         _policy(each.policy, kind, figures[arm])
@@ -353,11 +351,11 @@ def _policies(report: Report, arm: str) -> list[PolicyRow]:
     return rows if any(row.is_optimum for row in rows) else [*rows, _optimum(report.replayed, arm)]
 
 
-def _by_kind(policy: PolicyReport) -> dict[Kind, dict[str, Figures]]:
+def _by_kind(policy: PolicyReport) -> dict[Kind, dict[str, PolicyFigures]]:
     return {"course": policy.course, "full": policy.full}
 
 
-def _policy(policy: str, kind: Kind, found: Figures) -> PolicyRow:
+def _policy(policy: str, kind: Kind, found: PolicyFigures) -> PolicyRow:
     ratios, recall, metrics = found.cost_over_optimum, found.recall, found.metrics
     reach = None if recall.one_recall is None else (recall.in_view or 0) + recall.one_recall
     return PolicyRow(
@@ -425,11 +423,9 @@ def _session(session: SessionResult, columns: Sequence[str]) -> SessionRow:
     )
 
 
-_MOST_PRICES = 12
-_MOST_REASONS = 3
-
-
-def replay_page(report: Report, *, timelines: Sequence[Timeline] = (), made_at: float | None = None) -> str:
+def replay_page(
+    report: ReplayReport, *, timelines: Sequence[Timeline] = (), made_at: float | None = None
+) -> str:
     """Return a report as one HTML file that needs no network; contents of messages are not in it.
 
     `timelines` are the sessions to be drawn call by call (`Timelines`); without any, it is the one the report has.
@@ -488,7 +484,7 @@ def _headline(arm: ArmData | None) -> str:
     return f"{within}; {who} {more} more"
 
 
-def _lead(report: Report) -> str:
+def _lead(report: ReplayReport) -> str:
     done = report.replayed
     calls = sum(each.calls for each in done)
     models = listed(_by_use(report)[:3])
@@ -517,7 +513,7 @@ def _tiles(arm: ArmData) -> Iterator[Tile]:
         yield Tile(name="Within reach", figure=share(engine.reach), note=note)
 
 
-def _texts(report: Report, data: ReplayData) -> dict[str, str]:
+def _texts(report: ReplayReport, data: ReplayData) -> dict[str, str]:
     matter = sum(each.bounds[0].matters for each in report.replayed)
     compared = data.arms[0].compared if data.arms else 0
     done = len(report.replayed)
@@ -560,7 +556,7 @@ def _timelines_says(done: int, timelines: Sequence[Timeline]) -> str:
     return f"{which}{thinned}"
 
 
-def _notes(report: Report, data: ReplayData) -> Iterator[str]:
+def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
     yield (
         "Measured: each recorded session, its messages and the times of its calls, played again against a simulated provider with the "
         "model's prices and cache rules. The answers are those recorded: a policy changes what a call costs, not what it says."
@@ -605,7 +601,7 @@ def _notes(report: Report, data: ReplayData) -> Iterator[str]:
         yield f"{counted(rest, 'session')} more could not be replayed, for other reasons."
 
 
-def _by_use(report: Report) -> list[str]:
+def _by_use(report: ReplayReport) -> list[str]:
     """Return the models that sessions were replayed with, the most used first."""
     calls: Counter[str] = Counter()
     for each in report.replayed:
@@ -613,7 +609,7 @@ def _by_use(report: Report) -> list[str]:
     return [model for model, _ in calls.most_common()]
 
 
-def _models(report: Report) -> tuple[Model, ...]:
+def _models(report: ReplayReport) -> tuple[Model, ...]:
     registry = load_registry()
     found = {(model := registry.find(name)).name: model for name in _by_use(report)[:_MOST_PRICES]}
     return tuple(found.values())

@@ -15,13 +15,54 @@ from lowwater.core.recall.search import Room, Search
 from lowwater.core.references import Kind
 from lowwater.core.summary.activity import own_words
 from lowwater.core.view import Item, Original, Summary, View
-from lowwater.lab.references.uses import Use, find, said_in
+from lowwater.lab.references.uses import LaterUse, find, said_in
 from lowwater.protocols import Tokenizer
 from lowwater.session.recall_tools import RecallTools
 
 MOST_WORDS = 24
 _SHORTEST = 3
 _WORD = re.compile(r"[\w./-]*\w")
+_SPAN = r"\d{1,15}(?:\s*(?:-|–|to)\s*(?:lw:)?\d{1,15})?"
+_HANDLE = re.compile(rf"\blw:({_SPAN}(?:,{_SPAN})*)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+T = TypeVar("T")
+Place = Literal["in_view", "one_recall", "gone"]
+Because = Literal[
+    "shown",
+    "handle",
+    "ranges",
+    "summary",
+    "search",
+    "not in the ledger",
+    "no words",
+    "not found",
+    "not in what was read",
+]
+PLACES: Mapping[Because, Place] = {
+    "shown": "in_view",
+    "handle": "one_recall",
+    "ranges": "one_recall",
+    "summary": "one_recall",
+    "search": "one_recall",
+    "not in the ledger": "gone",
+    "no words": "gone",
+    "not found": "gone",
+    "not in what was read": "gone",
+}
+"""What each finding means.
+
+- `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
+- `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
+- `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
+  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
+"""
+MOST_TOKENS = 4_000
+"""Of one answer."""
+MOST_ANSWERS = 5
+"""By one way: ranges of a message, handles, or matches of a search."""
+_UNLIMITED = 10**9
+_CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
+_GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
 
 class Sight:
@@ -36,13 +77,13 @@ class Sight:
         return word.lower() in self._words
 
 
-def words_for(use: Use, messages: Sequence[Message], sight: Sight) -> str:
+def words_for(use: LaterUse, messages: Sequence[Message], sight: Sight) -> str:
     """Return the words by which to ask for a use; nothing if none at hand are in sight."""
     words = (word for text in _at_hand(use, messages) for word in _nearest_first(text) if word in sight)
     return " ".join(islice(dict.fromkeys(words), MOST_WORDS))
 
 
-def _at_hand(use: Use, messages: Sequence[Message]) -> Iterator[str]:
+def _at_hand(use: LaterUse, messages: Sequence[Message]) -> Iterator[str]:
     """Yield what was said before a reference: in its own answer, in the one before, by the user."""
     answer = _said(messages[use.number - 1])
     yield answer[: max(0, find(use.text, answer))]
@@ -59,11 +100,6 @@ def _said(message: Message) -> str:
 
 def _nearest_first(text: str) -> Iterator[str]:
     return (word for word in reversed(_WORD.findall(text)) if len(word) >= _SHORTEST)
-
-
-_SPAN = r"\d{1,15}(?:\s*(?:-|–|to)\s*(?:lw:)?\d{1,15})?"
-_HANDLE = re.compile(rf"\blw:({_SPAN}(?:,{_SPAN})*)", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
 
 
 class Handle(Struct, frozen=True, kw_only=True):
@@ -106,45 +142,10 @@ def _named(item: Item) -> Iterator[tuple[int, int]]:
             yield span.first, span.last
 
 
-T = TypeVar("T")
-
-Place = Literal["in_view", "one_recall", "gone"]
-Because = Literal[
-    "shown",
-    "handle",
-    "ranges",
-    "summary",
-    "search",
-    "not in the ledger",
-    "no words",
-    "not found",
-    "not in what was read",
-]
-
-PLACES: Mapping[Because, Place] = {
-    "shown": "in_view",
-    "handle": "one_recall",
-    "ranges": "one_recall",
-    "summary": "one_recall",
-    "search": "one_recall",
-    "not in the ledger": "gone",
-    "no words": "gone",
-    "not found": "gone",
-    "not in what was read": "gone",
-}
-"""What each finding means.
-
-- `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
-- `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
-- `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
-  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
-"""
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
+class UseOutcome(Struct, frozen=True, kw_only=True):
     """Where one use is."""
 
-    use: Use
+    use: LaterUse
     because: Because
     """How it is reached, or why it is not."""
     answers: int = 0
@@ -158,7 +159,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return PLACES[self.because]
 
 
-class Recall(Struct, frozen=True, kw_only=True):
+class RecallScore(Struct, frozen=True, kw_only=True):
     """How many uses are in the view, one recall away and gone."""
 
     in_view: int = 0
@@ -188,10 +189,10 @@ class Recall(Struct, frozen=True, kw_only=True):
         left = self.one_recall + self.gone
         return self.one_recall / left if left else 1.0
 
-    def plus(self, other: "Recall") -> "Recall":
+    def plus(self, other: "RecallScore") -> "RecallScore":
         """Return both together."""
         kinds = dict.fromkeys([*self.by_kind, *other.by_kind])
-        return Recall(
+        return RecallScore(
             in_view=self.in_view + other.in_view,
             one_recall=self.one_recall + other.one_recall,
             gone=self.gone + other.gone,
@@ -202,7 +203,7 @@ class Recall(Struct, frozen=True, kw_only=True):
         )
 
 
-def recall_of(outcomes: Iterable[Outcome]) -> Recall:
+def recall_score(outcomes: Iterable[UseOutcome]) -> RecallScore:
     """Return how many uses are where."""
     places: Counter[Place] = Counter()
     findings: Counter[Because] = Counter()
@@ -213,7 +214,7 @@ def recall_of(outcomes: Iterable[Outcome]) -> Recall:
         findings[outcome.because] += 1
         by_kind.setdefault(outcome.use.kind, Counter())[outcome.place] += 1
         tokens += outcome.tokens
-    return Recall(
+    return RecallScore(
         in_view=places["in_view"],
         one_recall=places["one_recall"],
         gone=places["gone"],
@@ -228,16 +229,6 @@ def _sum(ours: Mapping[T, int], theirs: Mapping[T, int]) -> dict[T, int]:
     return dict(Counter(ours) + Counter(theirs))
 
 
-MOST_TOKENS = 4_000
-"""Of one answer."""
-MOST_ANSWERS = 5
-"""By one way: ranges of a message, handles, or matches of a search."""
-
-_UNLIMITED = 10**9
-_CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
-_GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
-
-
 class Reach:
     """What recall can get back at one moment of a session."""
 
@@ -248,7 +239,7 @@ class Reach:
         self._tools = RecallTools(lambda: ledger, tokenizer=tokenizer, room=lambda: room, search=search)
         self._handles = visible_handles(ledger.view.items)
 
-    def get_back(self, use: Use, words: str) -> Outcome:
+    def get_back(self, use: LaterUse, words: str) -> UseOutcome:
         """Ask for a use by one way after the other until an answer has it."""
         number = use.origin.number
         if not self._is_kept(use):
@@ -260,20 +251,20 @@ class Reach:
                 tokens += self._count(answer)
                 if find(use.text, answer) >= 0:
                     because: Because = "ranges" if way == "handle" and read > 1 else way
-                    return Outcome(use=use, because=because, answers=read, tokens=tokens)
+                    return UseOutcome(use=use, because=because, answers=read, tokens=tokens)
                 is_opened = is_opened or _opens(answer, number)
         if is_opened:
             return self._gone(use, "not in what was read")
         return self._gone(use, "not found" if words else "no words")
 
-    def _is_kept(self, use: Use) -> bool:
+    def _is_kept(self, use: LaterUse) -> bool:
         number = use.origin.number
         if number > len(self._ledger.messages):
             return False
         return any(find(use.text, text) >= 0 for text in texts_of(self._ledger.message(number)))
 
-    def _gone(self, use: Use, because: Because) -> Outcome:
-        return Outcome(use=use, because=because, tokens=self._count(use.origin.text))
+    def _gone(self, use: LaterUse, because: Because) -> UseOutcome:
+        return UseOutcome(use=use, because=because, tokens=self._count(use.origin.text))
 
     def _ways(self, number: int, words: str) -> Iterator[tuple[Because, Iterator[str]]]:
         """Yield the ways to ask for a message, each with what recall answers, to be read as far as needed."""
@@ -325,12 +316,14 @@ class Scorer:
     it came from; messages of the assistant that follow each other are one answer.
     """
 
-    def __init__(self, uses: Sequence[Use], messages: Sequence[Message], *, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, uses: Sequence[LaterUse], messages: Sequence[Message], *, tokenizer: Tokenizer
+    ) -> None:
         self._messages = messages
         self._tokenizer = tokenizer
         self._left = sorted(uses, key=lambda use: use.number, reverse=True)
 
-    def at(self, ledger: Ledger, search: Search | None = None) -> list[Outcome]:
+    def at(self, ledger: Ledger, search: Search | None = None) -> list[UseOutcome]:
         """Return where each use of the answer that comes next is; the ledger's view is what is sent for it.
 
         `search` is that of the session's store as it is now; without it all messages are read.
@@ -338,22 +331,22 @@ class Scorer:
         due = self._due(len(ledger.messages) + 1)
         visible = _visible(due, ledger.view)
         if len(visible) == len(due):
-            return [Outcome(use=use, because="shown") for use in due]
+            return [UseOutcome(use=use, because="shown") for use in due]
         sight = Sight(ledger.view.messages)
         reach = Reach(ledger, search, self._tokenizer)
         return [
-            Outcome(use=use, because="shown")
+            UseOutcome(use=use, because="shown")
             if use.text in visible
             else reach.get_back(use, words_for(use, self._messages, sight))
             for use in due
         ]
 
-    def _due(self, number: int) -> list[Use]:
+    def _due(self, number: int) -> list[LaterUse]:
         """Take the uses of the answer that begins with message `number`; what came before had no call of its own."""
         last = number
         while last < len(self._messages) and self._messages[last].role == "assistant":
             last += 1
-        due: list[Use] = []
+        due: list[LaterUse] = []
         while self._left and self._left[-1].number <= last:
             use = self._left.pop()
             if use.number >= number:
@@ -361,7 +354,7 @@ class Scorer:
         return due
 
 
-def _visible(uses: Sequence[Use], view: View) -> set[str]:
+def _visible(uses: Sequence[LaterUse], view: View) -> set[str]:
     """Return the texts of the uses that stand in a view."""
     if not uses:
         return set()

@@ -12,6 +12,8 @@ from lowwater.core.references import Kind, Reference, names, references
 
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"\w")
+_SHORTEST = 3
+_NO_CALL = ToolCall(id="", name="", arguments="{}")
 
 
 def find(text: str, within: str, start: int = 0) -> int:
@@ -55,9 +57,6 @@ def _longest_word(text: str) -> str:
     return max(_WORD.findall(text), key=len, default="")
 
 
-_SHORTEST = 3
-
-
 class Origin(Struct, frozen=True, kw_only=True):
     """The tool result that a reference came from."""
 
@@ -70,7 +69,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class LaterUse(Struct, frozen=True, kw_only=True):
     """A reference in an answer that one earlier result alone had said."""
 
     kind: Kind
@@ -96,20 +95,17 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     """For each message, how many texts came before it."""
 
 
-_NO_CALL = ToolCall(id="", name="", arguments="{}")
-
-
-def uses_of(messages: Sequence[Message]) -> list[Use]:
+def uses_of(messages: Sequence[Message]) -> list[LaterUse]:
     """Return the uses of tool results in a session, in order."""
     pieces = _pieces(messages)
     found = list(_first_named(messages))
     occurrences = Occurrences(pieces.texts, (reference.text for _, reference in found))
     turns = _turns(messages)
-    uses: list[Use] = []
+    uses: list[LaterUse] = []
     for number, reference in found:
         origin = _only_origin(reference.text, pieces, occurrences, before=pieces.starts[number - 1])
         if origin is not None:
-            use = Use(
+            use = LaterUse(
                 kind=reference.kind,
                 text=reference.text,
                 number=number,

@@ -1,4 +1,4 @@
-"""A script played by the real engine: its messages at their times, each call billed by the rules."""
+"""Replays a script with the real engine: the messages at their recorded times, each call billed by the provider's cache rules."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,10 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.counting import rules_for
 from lowwater.core.view import Edited
-from lowwater.lab.references.reaching import Outcome as Found
-from lowwater.lab.references.reaching import Scorer
-from lowwater.lab.references.uses import Use
-from lowwater.lab.replay.on_course import Event, Outcome, Row, Rows
-from lowwater.lab.replay.script import TAIL, Exchange, Script, sheet_of
+from lowwater.lab.references.reaching import Scorer, UseOutcome
+from lowwater.lab.references.uses import LaterUse
+from lowwater.lab.replay.on_course import CallLog, CallResult, Event, Outcome
+from lowwater.lab.replay.script import TAIL, Script, ScriptedCall, sheet_of
 from lowwater.observe.sinks import MemorySink
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import ManualClock, counter_for
@@ -31,34 +30,34 @@ from lowwater.settings import OutputSettings, Settings
 
 _SESSION = "replay"
 _INSTRUCTION = 400
-"""Tokens of what asks for a summary."""
-_WORD = " the"
-"""Counts as one token in the vocabularies in use."""
+"""Tokens of the instruction that asks for a summary."""
+_FILLER_WORD = " the"
+"""One token in all vocabularies in use."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    """What a session is played with; tokens are the model's."""
+class EngineRun(Struct, frozen=True, kw_only=True):
+    """How a session is played; sizes are in the model's tokens."""
 
     policy: str
-    """As the engine calls it."""
+    """Its name in the engine."""
     model: Model
     outputs: tuple[int, ...]
-    """What each call wrote."""
+    """Output tokens of each call."""
     fixed: int = 0
-    """Tools and system prompt, of which only the size is known."""
+    """Tokens of tools and system prompt; only their size is known."""
     lost: tuple[bool, ...] = ()
-    """Calls that find nothing in the cache, whatever the rules say; empty for none."""
+    """For each call, whether the cache has lost the prefix against the rules; empty if it never has."""
     other: Model | None = None
-    """Another model that may write summaries, where that is cheaper."""
+    """Another model that may write summaries if that is cheaper."""
     keyless: bool = False
-    """Without any model for summaries."""
+    """Whether there is no model for summaries at all."""
     offers_recall: bool = True
 
 
 class ScriptedSummarizer:
-    """Writes what the extractive summarizer would, and counts as a model: as long, and as faithful, for every policy.
+    """Stands in for a model with the extractive summarizer, so that summaries are equally good for every policy.
 
-    Its summaries are as long as those on courses, which is about as long as recorded ones are, however long they might be.
+    Its summaries are at most as long as those assumed on courses, which is about the length of recorded ones.
     """
 
     def __init__(self, billed: Model) -> None:
@@ -73,57 +72,57 @@ class ScriptedSummarizer:
         return Written(text=extract(shorter, self._tokenizer), by=self.name)
 
 
-def play_full(script: Script, uses: Sequence[Use], part: Part) -> Outcome:
-    """Return what a session comes to under a policy of the engine, under the engine's name of it."""
-    return Play(script, uses, part).play()
+def play_with_engine(script: Script, uses: Sequence[LaterUse], run: EngineRun) -> Outcome:
+    """Play a session under a policy of the engine; the outcome carries the engine's name of the policy."""
+    return _EngineReplay(script, uses, run).play()
 
 
-class Play:
-    """One session under one policy of the engine."""
+class _EngineReplay:
+    """Plays one session under one policy of the engine."""
 
-    def __init__(self, script: Script, uses: Sequence[Use], part: Part) -> None:
-        self._script, self._part, self._model = script, part, part.model
-        self._tokenizer = counter_for(part.model.name)
+    def __init__(self, script: Script, uses: Sequence[LaterUse], run: EngineRun) -> None:
+        self._script, self._run, self._model = script, run, run.model
+        self._tokenizer = counter_for(run.model.name)
         self._clock, self._sink = ManualClock(), MemorySink()
-        models = () if part.keyless else (part.model, part.other)
+        models = () if run.keyless else (run.model, run.other)
         writers = [ScriptedSummarizer(model) for model in models if model is not None]
         self._billed_by = {writer.name: writer.billed for writer in writers}
         self._library = Lowwater(
             store="memory:",
-            model=part.model.name,
-            policy=part.policy,
+            model=run.model.name,
+            policy=run.policy,
             clock=self._clock,
             summarizer=writers,
             settings=Settings(output=OutputSettings(quiet=True)),
             sinks=(self._sink,),
         )
         self._session = self._library.session(_SESSION)
-        self._session.learn_context_length(part.model.context_length)
+        self._session.learn_context_length(run.model.context_length)
         self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
-        self._ttl = sheet_of(part.model).ttl
+        self._ttl = sheet_of(run.model).ttl
         self._sent, self._called = 0, 0.0
         self._recalled: dict[int, int] = {}
-        self._rows = Rows()
+        self._rows = CallLog()
 
     def play(self) -> Outcome:
-        """Play every call."""
-        for turn, exchange in enumerate(self._script.exchanges):
-            self._clock.advance(max(0.0, exchange.at - self._clock.now()))
-            self._session.append([msgspec.Raw(raw) for raw in exchange.new])
-            self._call(turn, exchange)
+        """Play every call and return the outcome."""
+        for turn, call in enumerate(self._script.exchanges):
+            self._clock.advance(max(0.0, call.at - self._clock.now()))
+            self._session.append([msgspec.Raw(raw) for raw in call.new])
+            self._call(turn, call)
         account = self._library.store.accounts([_SESSION])[0]
         self._library.close()
-        return self._rows.outcome(self._part.policy, account, context_length=self._model.context_length)
+        return self._rows.outcome(self._run.policy, account, context_length=self._model.context_length)
 
-    def _call(self, turn: int, exchange: Exchange) -> None:
-        told = len(self._sink.events)
-        self._session.prepare(system=self._system(turn), offers_recall=self._part.offers_recall)
-        events = [event for _, event in self._sink.events[told:] if isinstance(event, Compaction)]
-        usage = self._billed(turn, replace(self._session.expected_usage(), output=self._part.outputs[turn]))
+    def _call(self, turn: int, call: ScriptedCall) -> None:
+        known = len(self._sink.events)
+        self._session.prepare(system=self._system(turn), offers_recall=self._run.offers_recall)
+        events = [event for _, event in self._sink.events[known:] if isinstance(event, Compaction)]
+        usage = self._billed(turn, replace(self._session.expected_usage(), output=self._run.outputs[turn]))
         asked = sum(self._asked(turn, event) for event in events)
         ledger, scale = self._session.ledger, self._session.scale
         self._rows.calls.append(
-            Row(
+            CallResult(
                 usage=usage,
                 cost=_cost(usage, self._model) + asked,
                 asked=asked,
@@ -137,15 +136,15 @@ class Play:
             for each in events
         ]
         self._called, self._sent = self._clock.now(), usage.prompt
-        self._session.record(as_completion(msgspec.Raw(exchange.answer), usage, self._model.name))
+        self._session.record(as_completion(msgspec.Raw(call.answer), usage, self._model.name))
 
     def _system(self, turn: int) -> str | None:
-        if turn or not self._part.fixed:
+        if turn or not self._run.fixed:
             return None
-        return filling(round(self._part.fixed / rules_for(self._model.name).scale), self._tokenizer)
+        return filler_text(round(self._run.fixed / rules_for(self._model.name).scale), self._tokenizer)
 
     def _billed(self, turn: int, usage: Usage) -> Usage:
-        """Return the usage with what was to be read paid for in full, if the call found nothing."""
+        """Return the usage with cache reads billed in full if the cache has lost the prefix."""
         if not self._is_lost(turn):
             return usage
         read = usage.cache_read
@@ -154,9 +153,9 @@ class Play:
         return replace(usage, cache_read=0, uncached=usage.uncached + read)
 
     def _asked(self, turn: int, event: Compaction) -> int:
-        """Return what the calls for an event's summaries cost.
+        """Return the cost of a compaction's summary calls.
 
-        The session's own model gets the request before, sent again with an instruction; another one only what is replaced.
+        The session's own model gets the previous request with an instruction appended; another model only what is replaced.
         """
         model = self._billed_by.get(event.summarizer)
         if model is None:
@@ -173,7 +172,7 @@ class Play:
         return _cost(usage, model) + (summaries_in(event) - 1) * _cost(again, model)
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
-        """Return what the recalls cost that this call needs; what was recalled stands in the tail for a while."""
+        """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
         found, scale = self._scorer.at(ledger, self._search), self._session.scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.whole * scale)
@@ -188,7 +187,7 @@ class Play:
         return self._library.store.search(words, session=_SESSION, limit=limit)
 
     def _is_lost(self, turn: int) -> bool:
-        return bool(self._part.lost) and self._part.lost[turn]
+        return bool(self._run.lost) and self._run.lost[turn]
 
 
 def _cost(usage: Usage, model: Model) -> int:
@@ -197,10 +196,10 @@ def _cost(usage: Usage, model: Model) -> int:
     return cost
 
 
-def filling(tokens: int, tokenizer: Tokenizer) -> str:
-    """Return a text of about so many tokens, in place of one that was not recorded."""
-    counted = max(1, tokenizer.count(_WORD * 1_000))
-    return _WORD * round(tokens * 1_000 / counted)
+def filler_text(tokens: int, tokenizer: Tokenizer) -> str:
+    """Return a text of about `tokens` tokens, in place of one that was not recorded."""
+    counted = max(1, tokenizer.count(_FILLER_WORD * 1_000))
+    return _FILLER_WORD * round(tokens * 1_000 / counted)
 
 
 def _elided(ledger: Ledger) -> int:
@@ -211,8 +210,8 @@ def _elided(ledger: Ledger) -> int:
     )
 
 
-def _lost(found: Sequence[Found]) -> dict[int, int]:
-    """Return the results that have to be recalled, by number, each with the most tokens that one use of it takes."""
+def _lost(found: Sequence[UseOutcome]) -> dict[int, int]:
+    """Return the results to be recalled: by message number, the most tokens that one use needs."""
     lost: dict[int, int] = {}
     for each in found:
         if each.place != "in_view":

@@ -1,4 +1,4 @@
-"""A course under its policies, beside its bounds, and the results of one session."""
+"""The results of one replayed session, and the replay on a course: policies, the optimum and the relaxed bound."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,34 +13,36 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.stored import Account
 from lowwater.lab.course import Course, Sheet
 from lowwater.lab.optimum import Search
-from lowwater.lab.peers import DECLARED, PEERS, Peer, Played, carrying_out, play
-from lowwater.lab.references.reaching import Outcome as Found
+from lowwater.lab.peers import DECLARED, PEERS, Peer, PlayedCourse, follow_schedule, play_course
+from lowwater.lab.references.reaching import UseOutcome
 from lowwater.lab.schedules import Tally, never, run
 
 Kind = Literal["course", "full"]
-"""Played on the course, a model of the session in numbers, or by the real engine on the real messages."""
-
+"""`course`: played on the session reduced to token counts; `full`: by the real engine on the real messages."""
 Assumed = Literal["times", "model"]
-"""Pauses between calls, or a model with known prices."""
-
+"""What a recording lacked and the replay assumed: the times of calls, or a model with known prices."""
 MATTERS = 1.10
-"""Compaction matters in a session that would cost more than this many times the optimum without it."""
+"""Compaction matters in a session if doing without it costs more than this many times the optimum."""
+OPTIMUM = "optimum"
+"""The name under which the cheapest schedule is listed among the policies."""
+_INFINITE_GAP = float("inf")
+"""Longer than any cache lifetime."""
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """One number for each call, in order."""
+    """The figures of every call, in order."""
 
     prompt: tuple[int, ...]
     read: tuple[int, ...]
     """Tokens of the prompt read from the cache."""
     written: tuple[int, ...]
-    """All other tokens of the prompt."""
+    """The rest of the prompt."""
     elided: tuple[int, ...]
     """Tokens that placeholders keep out of the prompt."""
     summarised: tuple[int, ...]
     """Tokens that summaries keep out of it."""
     cost: tuple[int, ...]
-    """What the call cost, with the summaries before it, without rework."""
+    """Cost of the call and the summaries before it, without rework."""
     rework: tuple[int, ...]
 
 
@@ -53,18 +55,18 @@ class Event(Struct, frozen=True, kw_only=True):
     """`prune`, `summary`, `condense`, `shorten`."""
     before: int
     after: int
-    """The prompt without and with it."""
+    """Tokens of the prompt before and after it."""
     because: str = ""
-    """The reason's code; `forced` where a peer would have gone above the wall."""
+    """The reason code; `forced` if a peer would have exceeded the wall."""
 
 
 class Cadence(Struct, frozen=True, kw_only=True):
-    """What the seven cadence metrics (docs/specification.md: K) are made of, as sums, so that sessions can be put together."""
+    """The sums behind the seven cadence metrics (docs/specification.md: K), so that sessions can be added up."""
 
     turns: int = 0
     events: int = 0
     intervals: int = 0
-    """Turns between events, all together."""
+    """The sum of turns between events."""
     summary_calls: int = 0
     reclaimed: int = 0
     prompt_and_summary_tokens: int = 0
@@ -74,14 +76,14 @@ class Cadence(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """Where later uses were found; on a course nobody asks recall, and what is not in view is not told apart."""
+    """Where later uses were found. On a course recall is not measured: a use is in view or not."""
 
     uses: int = 0
     in_view: int = 0
     one_recall: int | None = None
-    """None where it was not measured."""
+    """None if not measured."""
     causes: dict[str, int] = {}
-    """Why those that are gone were not reached."""
+    """Why the uses that are gone could not be recalled, with their number."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -91,15 +93,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     kind: Kind
     arm: str
     is_bounded: bool
-    """Whether it has the optimum's actions and no others, so that it cannot cost less."""
+    """Whether it is limited to the optimum's actions, so that it cannot cost less."""
     fits: bool = True
-    """Whether every prompt fit the window; if not, nothing here counts."""
+    """Whether every prompt fit the window; if not, the other fields mean nothing."""
     cost: int = 0
-    """Calls and summaries."""
+    """Cost of calls and summaries."""
     summaries: int = 0
-    """The part of it that went into summaries."""
+    """The part of `cost` spent on summaries."""
     rework: int = 0
-    """Recalls of what was used again and no longer in view."""
+    """Cost of recalling what was used again and no longer in view."""
     recall: Recalled = Recalled()
     cadence: Cadence = Cadence()
     mean_view: float = 0.0
@@ -109,58 +111,58 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All it cost, rework included."""
+        """The total cost, including rework."""
         return self.cost + self.rework
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """What the session costs at least in an arm, rework included."""
+    """Lower bounds of the session's cost in one arm, including rework."""
 
     arm: str
     optimum: int | None
-    """By the declared actions, with hindsight; None if no schedule of them fits the window."""
+    """The cheapest schedule of the declared actions, with hindsight; None if no schedule fits the window."""
     relaxed: int
-    """By any actions: tools and system, what is new as text or at its elided size, and the answers."""
+    """What no action can avoid: tools and system, new text, new results at their elided size, and answers."""
     never: int | None
-    """With no action before the wall; None if that does not fit."""
+    """The cost without any action before the wall; None if that does not fit."""
 
     @property
     def matters(self) -> bool:
-        """Whether compaction saves enough here to tell policies apart."""
+        """Whether compaction saves enough here to distinguish policies."""
         if self.optimum is None:
             return False
         return self.never is None or self.never > MATTERS * self.optimum
 
 
 class SessionResult(Struct, frozen=True, kw_only=True):
-    """A session under all policies and arms; `skipped` says why there is nothing else."""
+    """A session under all policies and arms; if it was not replayed, `skipped` says why."""
 
     id: str
     agent: str
     path: str
     key: str = ""
-    """Tells it from every other session, and from the same one under other options."""
+    """Identifies the session together with the options of the replay."""
     model: str = ""
-    """Whose prices and rules it was replayed with."""
+    """The model whose prices and cache rules were used."""
     calls: int = 0
     beyond: int = 0
-    """Calls after those, which were left out: the optimum of very long sessions takes too long."""
+    """Later calls that were left out: computing the optimum of very long sessions takes too long."""
     fixed: int = 0
-    """Tools and system prompt."""
+    """Tokens of tools and system prompt."""
     times: tuple[float, ...] = ()
-    """Seconds from the first call to each, for drawing."""
+    """Seconds from the first call to each call, for charts."""
     skipped: str = ""
     recorded: int | None = None
-    """What its own calls cost by the usage that was recorded; None if no price or no usage of them is known."""
+    """Cost of the session as recorded; None if no usage or no price is known."""
     assumed: tuple[Assumed, ...] = ()
-    """What the recording does not tell and the replay made up."""
+    """What the recording lacked and the replay assumed."""
     bounds: tuple[Bounds, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
-    """By kind, arm and policy, in the order the policies have."""
+    """Ordered by kind, arm and policy."""
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Where it stands among others, whenever it was finished."""
+        """The sort key, which does not depend on when it was finished."""
         return (self.agent, self.id, self.path, self.key)
 
     def bound(self, arm: str) -> Bounds:
@@ -168,30 +170,30 @@ class SessionResult(Struct, frozen=True, kw_only=True):
         return next(bounds for bounds in self.bounds if bounds.arm == arm)
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """One call; money in nano-dollars, sizes in the model's tokens."""
+class CallResult(Struct, frozen=True, kw_only=True):
+    """One call by the real engine; money in nano-dollars, sizes in the model's tokens."""
 
     usage: Usage
     cost: int
-    """With the summaries before it."""
+    """Including the summaries before it."""
     asked: int
-    """The part of it that went into those."""
+    """The part of `cost` spent on those summaries."""
     rework: int
     elided: int
-    """What placeholders keep out of the prompt."""
+    """Tokens that placeholders keep out of the prompt."""
     removed: int
-    """What compactions keep out of it, placeholders included."""
+    """Tokens that compactions keep out of it, including placeholders."""
 
 
-class Rows(Struct, kw_only=True):
-    """What is written down while a session is played."""
+class CallLog(Struct, kw_only=True):
+    """Collects calls, events and uses while the real engine plays a session."""
 
-    calls: list[Row] = []
+    calls: list[CallResult] = []
     events: list[Event] = []
-    found: list[Found] = []
+    found: list[UseOutcome] = []
 
     def outcome(self, policy: str, account: Account, *, context_length: int) -> Outcome:
-        """Return what they come to, once the session is over."""
+        """Return the outcome of the finished session."""
         calls, prompts = self.calls, [row.usage.prompt for row in self.calls]
         return Outcome(
             policy=policy,
@@ -202,16 +204,16 @@ class Rows(Struct, kw_only=True):
             cost=sum(row.cost for row in calls),
             summaries=sum(row.asked for row in calls),
             rework=sum(row.rework for row in calls),
-            recall=_recalled(self.found),
-            cadence=_cadence(account),
+            recall=_engine_recall(self.found),
+            cadence=_engine_cadence(account),
             mean_view=sum(prompts) / len(prompts),
             peak_view=max(prompts),
-            series=_series(calls),
+            series=_engine_series(calls),
             events=tuple(self.events),
         )
 
 
-def _recalled(found: Sequence[Found]) -> Recalled:
+def _engine_recall(found: Sequence[UseOutcome]) -> Recalled:
     places = Counter(each.place for each in found)
     causes = Counter(str(each.because) for each in found if each.place == "gone")
     return Recalled(
@@ -222,22 +224,22 @@ def _recalled(found: Sequence[Found]) -> Recalled:
     )
 
 
-def _cadence(account: Account) -> Cadence:
-    told = cadence([account])
+def _engine_cadence(account: Account) -> Cadence:
+    of = cadence([account])
     return Cadence(
-        turns=told.turns,
-        events=told.events,
-        intervals=round((told.turns_between_events or 0) * max(0, told.events - 1)),
-        summary_calls=told.summary_calls,
-        reclaimed=told.reclaimed,
-        prompt_and_summary_tokens=told.prompt_and_summary_tokens,
-        earliest_changed=told.earliest_changed,
-        prunes=told.prunes,
-        summaries=told.summaries,
+        turns=of.turns,
+        events=of.events,
+        intervals=round((of.turns_between_events or 0) * max(0, of.events - 1)),
+        summary_calls=of.summary_calls,
+        reclaimed=of.reclaimed,
+        prompt_and_summary_tokens=of.prompt_and_summary_tokens,
+        earliest_changed=of.earliest_changed,
+        prunes=of.prunes,
+        summaries=of.summaries,
     )
 
 
-def _series(rows: Sequence[Row]) -> Series:
+def _engine_series(rows: Sequence[CallResult]) -> Series:
     return Series(
         prompt=tuple(row.usage.prompt for row in rows),
         read=tuple(row.usage.cache_read for row in rows),
@@ -249,14 +251,8 @@ def _series(rows: Sequence[Row]) -> Series:
     )
 
 
-OPTIMUM = "optimum"
-"""The name of the cheapest schedule among the policies."""
-_GONE = float("inf")
-"""A gap that no prefix outlives."""
-
-
-class OnCourse:
-    """One course in one arm; `lost` are the calls that find nothing although no policy can know."""
+class CourseReplay:
+    """Replays one course in one arm; `lost` marks the calls whose prefix the cache has lost unknown to any policy."""
 
     def __init__(self, course: Course, sheet: Sheet, *, arm: str, lost: Sequence[bool]) -> None:
         self._course, self._sheet, self._arm = course, sheet, arm
@@ -265,7 +261,7 @@ class OnCourse:
         self._optimum = Search(self._real).run(with_acts=True)
 
     def bounds(self) -> Bounds:
-        """Return what the course costs at least, and what without any action before the wall."""
+        """Return the lower bounds of the course, and its cost without any action before the wall."""
         least, relaxed = self._optimum.cost, relaxed_bound(self._course, self._sheet)
         assert least is None or relaxed <= least, (
             f"{self._course.name}: the optimum is below the relaxed bound"
@@ -278,7 +274,7 @@ class OnCourse:
         )
 
     def outcomes(self, policies: Iterable[str]) -> Iterator[Outcome]:
-        """Yield what the policies come to that can be played on a course, and the optimum among them."""
+        """Yield the outcomes of those policies that can be played on a course, including the optimum."""
         for name in policies:
             if name in DECLARED:
                 yield self._declared(name)
@@ -291,7 +287,7 @@ class OnCourse:
         least = self._optimum
         if least.cost is None:
             return self._unfit(OPTIMUM)
-        played = self._play(carrying_out(least.acts, course=self._course), knowing=True)
+        played = self._play(follow_schedule(least.acts, course=self._course), knowing=True)
         assert played.total == least.cost, (
             f"{self._course.name}: the optimum's acts cost {played.total}, not {least.cost}"
         )
@@ -301,7 +297,7 @@ class OnCourse:
         done = run(self._real, DECLARED[name](self._believed))
         if done.cost is None:
             return self._unfit(name)
-        played = self._play(carrying_out(done.acts, course=self._course))
+        played = self._play(follow_schedule(done.acts, course=self._course))
         least = self._optimum.cost
         assert least is not None, f"{self._course.name}: {name} fits where no schedule does"
         assert played.total >= least, (
@@ -309,14 +305,14 @@ class OnCourse:
         )
         return self._outcome(name, played, is_bounded=True)
 
-    def _play(self, peer: Peer, *, knowing: bool = False) -> Played:
+    def _play(self, peer: Peer, *, knowing: bool = False) -> PlayedCourse:
         believed = self._real if knowing else self._believed
-        return play(self._course, self._sheet, peer, cold=self._real.cold, believed=believed.cold)
+        return play_course(self._course, self._sheet, peer, cold=self._real.cold, believed=believed.cold)
 
     def _unfit(self, name: str, *, is_bounded: bool = True) -> Outcome:
         return Outcome(policy=name, kind="course", arm=self._arm, is_bounded=is_bounded, fits=False)
 
-    def _outcome(self, name: str, played: Played, *, is_bounded: bool) -> Outcome:
+    def _outcome(self, name: str, played: PlayedCourse, *, is_bounded: bool) -> Outcome:
         if not played.fits:
             return self._unfit(name, is_bounded=is_bounded)
         prompts = [call.prompt for call in played.calls]
@@ -333,15 +329,15 @@ class OnCourse:
             mean_view=sum(prompts) / len(prompts),
             peak_view=max(prompts),
             series=_course_series(played),
-            events=_events(played),
+            events=_course_events(played),
         )
 
 
 def relaxed_bound(course: Course, sheet: Sheet) -> int:
-    """Return what no policy can avoid, in nano-dollars, whatever its actions.
+    """Return the cost in nano-dollars that no policy can avoid, whatever its actions.
 
-    Tools and system are read after the first call, new text is written or sent without a mark, and so are results, at
-    least at their elided size; nothing else is in any prompt.
+    Each call reads tools and system from the cache (the first call writes them) and sends the new text and the new results, the
+    latter at their elided size, at the cheaper of the write and the input price. Nothing else is in any prompt.
     """
     new = min(sheet.write, sheet.input)
     cost = (new - sheet.read) * course.fixed
@@ -352,12 +348,13 @@ def relaxed_bound(course: Course, sheet: Sheet) -> int:
 
 def _with_losses(course: Course, lost: Sequence[bool]) -> Course:
     turns = tuple(
-        replace(turn, gap=_GONE) if gone else turn for turn, gone in zip(course.turns, lost, strict=True)
+        replace(turn, gap=_INFINITE_GAP) if gone else turn
+        for turn, gone in zip(course.turns, lost, strict=True)
     )
     return replace(course, turns=turns)
 
 
-def _course_series(played: Played) -> Series:
+def _course_series(played: PlayedCourse) -> Series:
     calls = played.calls
     return Series(
         prompt=tuple(call.prompt for call in calls),
@@ -365,18 +362,18 @@ def _course_series(played: Played) -> Series:
         written=tuple(call.written for call in calls),
         elided=tuple(call.elided for call in calls),
         summarised=tuple(call.summarised for call in calls),
-        cost=_divided([call.cost + call.asked for call in calls]),
-        rework=_divided([call.rework for call in calls]),
+        cost=_to_nano_dollars([call.cost + call.asked for call in calls]),
+        rework=_to_nano_dollars([call.rework for call in calls]),
     )
 
 
-def _divided(costs: Sequence[int]) -> tuple[int, ...]:
-    """Return undivided costs as nano-dollars that add up to the sum, divided once."""
+def _to_nano_dollars(costs: Sequence[int]) -> tuple[int, ...]:
+    """Return costs in thousandths of a nano-dollar as nano-dollars, rounded so that they add up to the rounded sum."""
     sums = [total // 1_000 for total in accumulate(costs, initial=0)]
     return tuple(after - before for before, after in pairwise(sums))
 
 
-def _events(played: Played) -> tuple[Event, ...]:
+def _course_events(played: PlayedCourse) -> tuple[Event, ...]:
     return tuple(
         Event(
             turn=each.turn,
@@ -389,7 +386,7 @@ def _events(played: Played) -> tuple[Event, ...]:
     )
 
 
-def _course_cadence(played: Played) -> Cadence:
+def _course_cadence(played: PlayedCourse) -> Cadence:
     events = played.events
     turns = [event.turn for event in events]
     return Cadence(

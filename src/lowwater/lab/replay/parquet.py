@@ -1,4 +1,4 @@
-"""A run as Parquet files."""
+"""Writes the results of a replay run as Parquet files, one per table."""
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -17,14 +17,15 @@ from lowwater.lab.replay.run import RunFolder
 if TYPE_CHECKING:
     import pyarrow
 
-
 Type = Literal["bool", "int32", "int64", "double", "string"]
-Row = tuple[Any, ...]
+TableRow = tuple[Any, ...]
 """A value for each column, in order."""
+_ROW_GROUP = 100_000
+"""Rows held in memory at once, and per row group of a file."""
 
 
 class Column(Struct, frozen=True):
-    """One column; what it means goes into the file, too."""
+    """One column; its meaning is written to the file as metadata."""
 
     name: str
     type: Type
@@ -33,14 +34,16 @@ class Column(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """One file; `rows` are those of one session, which has this number in the run."""
+    """One file; `rows(number, result)` yields the rows of the session with that number in the run."""
 
     name: str
     columns: tuple[Column, ...]
-    rows: Callable[[int, SessionResult], Iterator[Row]]
+    rows: Callable[[int, SessionResult], Iterator[TableRow]]
 
 
 _SESSION = Column("session", "int32", "the session's number in this run, from 0, as in the JSON's list")
+
+
 _PLAYED = (
     _SESSION,
     Column("policy", "string", "the policy's name"),
@@ -51,7 +54,7 @@ _PLAYED = (
 )
 
 
-def _sessions(number: int, result: SessionResult) -> Iterator[Row]:
+def _sessions(number: int, result: SessionResult) -> Iterator[TableRow]:
     yield (
         number,
         result.key,
@@ -86,7 +89,7 @@ SESSIONS = Table(
 )
 
 
-def _outcomes(number: int, result: SessionResult) -> Iterator[Row]:
+def _outcomes(number: int, result: SessionResult) -> Iterator[TableRow]:
     for each in result.outcomes:
         bounds, recall, cadence = result.bound(each.arm), each.recall, each.cadence
         yield (
@@ -170,7 +173,7 @@ OUTCOMES = Table(
 )
 
 
-def _gone(number: int, result: SessionResult) -> Iterator[Row]:
+def _gone(number: int, result: SessionResult) -> Iterator[TableRow]:
     for outcome in result.outcomes:
         for cause, uses in sorted(outcome.recall.causes.items()):
             yield *_played(number, outcome), cause, uses
@@ -187,7 +190,7 @@ GONE = Table(
 )
 
 
-def _events(number: int, result: SessionResult) -> Iterator[Row]:
+def _events(number: int, result: SessionResult) -> Iterator[TableRow]:
     for outcome in result.outcomes:
         for each in outcome.events:
             yield (
@@ -214,7 +217,7 @@ EVENTS = Table(
 )
 
 
-def _calls(number: int, result: SessionResult) -> Iterator[Row]:
+def _calls(number: int, result: SessionResult) -> Iterator[TableRow]:
     for outcome in result.outcomes:
         if (series := outcome.series) is None:
             continue
@@ -248,19 +251,16 @@ CALLS = Table(
     rows=_calls,
 )
 
+
 TABLES = (SESSIONS, OUTCOMES, GONE, EVENTS, CALLS)
 
 
-def _played(number: int, outcome: Outcome) -> Row:
+def _played(number: int, outcome: Outcome) -> TableRow:
     return number, outcome.policy, outcome.kind, outcome.arm
 
 
-_GROUP = 100_000
-"""Rows that are in memory, and in a row group of a file."""
-
-
 class ParquetFolder:
-    """Takes results as they come and sets them aside on disk; leaving it, what was set aside is gone."""
+    """Collects results in a temporary folder on disk, and writes them as tables; the folder is removed on exit."""
 
     def __init__(self, path: Path) -> None:
         if find_spec("pyarrow") is None:
@@ -268,10 +268,10 @@ class ParquetFolder:
         self._path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._aside = TemporaryDirectory(prefix=".unfinished-", dir=path)
+            self._temporary = TemporaryDirectory(prefix=".unfinished-", dir=path)
         except OSError as error:
             raise UnreadableFile(f"no tables can be written to {path}: {error.strerror}") from None
-        self._results = RunFolder(Path(self._aside.name))
+        self._results = RunFolder(Path(self._temporary.name))
         self._places: list[tuple[str, ...]] = []
 
     def __enter__(self) -> Self:
@@ -280,16 +280,16 @@ class ParquetFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._aside.cleanup()
+        self._temporary.cleanup()
 
     def add(self, result: SessionResult) -> None:
-        """Take one result with its series."""
+        """Add one result with its series."""
         self._results.keep(result)
         self._places.append(result.place)
 
     def write(self) -> None:
-        """Write a file for each table, all results so far in it; older ones are replaced when the new ones are whole."""
-        unfinished = [Path(self._aside.name) / f"{table.name}.parquet" for table in TABLES]
+        """Write a file for each table with all results so far; existing files are replaced once all new ones are complete."""
+        unfinished = [Path(self._temporary.name) / f"{table.name}.parquet" for table in TABLES]
         try:
             for table, file in zip(TABLES, unfinished, strict=True):
                 _write(table, self._rows(table), file)
@@ -298,18 +298,18 @@ class ParquetFolder:
         except OSError as error:
             raise UnreadableFile(f"no tables can be written to {self._path}: {error}") from None
 
-    def _rows(self, table: Table) -> Iterator[Row]:
+    def _rows(self, table: Table) -> Iterator[TableRow]:
         for number, place in enumerate(sorted(self._places)):
             yield from table.rows(number, self._results.find(place[-1]))
 
 
-def _write(table: Table, rows: Iterator[Row], file: Path) -> None:
+def _write(table: Table, rows: Iterator[TableRow], file: Path) -> None:
     import pyarrow as pa  # noqa: PLC0415 (the extra `parquet`)
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
 
     schema = _schema(table)
     with ParquetWriter(file, schema, compression="zstd") as writer:
-        while group := list(islice(rows, _GROUP)):
+        while group := list(islice(rows, _ROW_GROUP)):
             columns = zip(zip(*group, strict=True), schema.types, strict=True)
             arrays = [pa.array(values, type) for values, type in columns]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))

@@ -1,4 +1,4 @@
-"""A run put together: figures by policy, a line for each session, and JSON for programs."""
+"""The report of a replay run: figures by policy over all sessions, and the same as JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, quantiles
@@ -13,29 +13,29 @@ from lowwater.logs.importing import Skipped
 NANO = 1_000_000_000
 
 
-class Ratios(Struct, frozen=True, kw_only=True):
-    """Of the sessions where compaction matters; None if there are none."""
+class CostRatios(Struct, frozen=True, kw_only=True):
+    """Cost ratios over the sessions where compaction matters; None if there are none."""
 
     mean: float | None = None
     p95: float | None = None
     max: float | None = None
 
 
-class Recall(Struct, frozen=True, kw_only=True):
-    """Shares of all later uses; None where it was not measured."""
+class RecallShares(Struct, frozen=True, kw_only=True):
+    """Shares of all later uses; None if not measured."""
 
     in_view: float | None = None
     one_recall: float | None = None
     gone: float | None = None
     reached: float | None = None
-    """Of those that left the view, the share that one recall gets back."""
+    """Of the uses that left the view, the share that one recall gets back."""
     uses: int = 0
     causes: dict[str, int] = {}
-    """Why those that are gone were not reached."""
+    """Why the uses that are gone could not be recalled, with their number."""
     measured_on: Kind = "course"
 
 
-class Metrics(Struct, frozen=True, kw_only=True):
+class CadenceMetrics(Struct, frozen=True, kw_only=True):
     """The seven cadence metrics over all sessions."""
 
     events_per_100_turns: float | None
@@ -47,50 +47,146 @@ class Metrics(Struct, frozen=True, kw_only=True):
     prunes_per_summary: float | None
 
 
-class Figures(Struct, frozen=True, kw_only=True):
-    """One policy, of one kind in one arm, over all sessions in which its prompts fit."""
+class PolicyFigures(Struct, frozen=True, kw_only=True):
+    """One policy in one arm and of one kind, over all sessions in which its prompts fit."""
 
     sessions: int
     unfit: int
-    """Sessions in which a prompt did not fit the window; they count nowhere else."""
+    """Sessions in which a prompt did not fit the window; the other fields leave them out."""
     matters: int
-    """Sessions among them where compaction matters."""
+    """The sessions where compaction matters."""
     bound: str
-    """`optimum` if it cannot cost less than that; otherwise only the `relaxed` bound holds for it."""
-    cost_over_optimum: Ratios
-    """Rework charged to both."""
-    cost_over_relaxed: Ratios
+    """The lower bound that holds for the policy: `optimum` or only `relaxed`."""
+    cost_over_optimum: CostRatios
+    """Including rework on both sides."""
+    cost_over_relaxed: CostRatios
     sum_over_optimum: float | None
-    """Σ cost ÷ Σ optimum over all sessions, rework charged to both."""
+    """Σ cost ÷ Σ optimum over all sessions, including rework on both sides."""
     sum_over_relaxed: float | None
     cost_usd: float
-    """Calls and summaries."""
+    """Cost of calls and summaries."""
     summaries_usd: float
     rework_usd: float
     cost_with_rework_usd: float
-    recall: Recall
-    metrics: Metrics
+    recall: RecallShares
+    metrics: CadenceMetrics
     mean_view: float | None
-    """Of all calls."""
+    """Mean prompt over all calls."""
     peak_view: int
 
 
+class PolicyReport(Struct, frozen=True, kw_only=True):
+    """One policy, played on courses and by the real engine; empty if it was not."""
+
+    policy: str
+    course: dict[str, PolicyFigures] = field(default_factory=dict)
+    """By arm."""
+    full: dict[str, PolicyFigures] = field(default_factory=dict)
+
+
+class ReplayReport(Struct, frozen=True, kw_only=True):
+    """Everything a replay run found."""
+
+    arms: tuple[str, ...]
+    policies: tuple[PolicyReport, ...]
+    sessions: tuple[SessionResult, ...]
+    """Sorted, without their series."""
+    shown: SessionResult | None
+    """The session in which compaction could save most, with its series."""
+    unread: tuple[Skipped, ...] = ()
+    """Files, or parts of files, that could not be read."""
+
+    @property
+    def replayed(self) -> tuple[SessionResult, ...]:
+        """The sessions that were not skipped."""
+        return tuple(each for each in self.sessions if not each.skipped)
+
+    @property
+    def left_out(self) -> tuple[SessionResult, ...]:
+        """The sessions that were skipped."""
+        return tuple(each for each in self.sessions if each.skipped)
+
+
 class Pair(Struct, frozen=True, kw_only=True):
-    """What a policy came to in a session, and what the session costs at least."""
+    """The outcome of a policy in a session, and the session's lower bounds."""
 
     outcome: Outcome
     bounds: Bounds
 
 
-def figures_of(pairs: Sequence[Pair]) -> Figures:
-    """Return the figures of one policy; the order of its sessions does not change them."""
+class ReportBuilder:
+    """Collects results in any order; the report does not depend on it."""
+
+    def __init__(self) -> None:
+        self._sessions: list[SessionResult] = []
+        self._shown: SessionResult | None = None
+
+    def add(self, result: SessionResult) -> None:
+        """Add one result; only the session with the largest possible saving keeps its series."""
+        self._sessions.append(without_series(result))
+        if not result.skipped and (
+            self._shown is None or _possible_saving(result) > _possible_saving(self._shown)
+        ):
+            self._shown = result
+
+    def report(self, policies: Sequence[str], *, unread: Sequence[Skipped] = ()) -> ReplayReport:
+        """Return the report of all results added, with the policies in this order."""
+        sessions = tuple(sorted(self._sessions, key=lambda each: each.place))
+        replayed = [each for each in sessions if not each.skipped]
+        arms = tuple(dict.fromkeys(bounds.arm for each in replayed for bounds in each.bounds))
+        reports = [
+            PolicyReport(
+                policy=name,
+                course=_by_arm(replayed, name, "course", arms),
+                full=_by_arm(replayed, name, "full", arms),
+            )
+            for name in policies
+        ]
+        return ReplayReport(
+            arms=arms, policies=tuple(reports), sessions=sessions, shown=self._shown, unread=tuple(unread)
+        )
+
+
+def _by_arm(
+    sessions: Iterable[SessionResult], policy: str, kind: Kind, arms: Sequence[str]
+) -> dict[str, PolicyFigures]:
+    pairs: Mapping[str, list[Pair]] = {arm: [] for arm in arms}
+    for session in sessions:
+        for outcome in session.outcomes:
+            if (outcome.policy, outcome.kind) == (policy, kind):
+                pairs[outcome.arm].append(Pair(outcome=outcome, bounds=session.bound(outcome.arm)))
+    return {arm: figures_of(each) for arm, each in pairs.items() if each}
+
+
+def without_series(result: SessionResult) -> SessionResult:
+    """Return a result without the data that only charts need."""
+    return replace(
+        result,
+        times=(),
+        outcomes=tuple(replace(outcome, series=None, events=()) for outcome in result.outcomes),
+    )
+
+
+def _possible_saving(result: SessionResult) -> tuple[int, tuple[str, ...]]:
+    """Return what the optimum saves in a session, with its sort key as a tie-breaker."""
+    bounds = result.bounds[0]
+    return (bounds.never or 0) - (bounds.optimum or 0), result.place
+
+
+def recorded_cost(sessions: Iterable[SessionResult]) -> int:
+    """Return the cost of sessions as recorded, as far as it is known."""
+    return sum(each.recorded or 0 for each in sessions)
+
+
+def figures_of(pairs: Sequence[Pair]) -> PolicyFigures:
+    """Return the figures of one policy; they do not depend on the order of its sessions."""
     fitting = [pair for pair in pairs if pair.outcome.fits]
     bounded = [pair for pair in fitting if pair.bounds.optimum]
     mattering = [pair for pair in bounded if pair.bounds.matters]
     outcomes = [pair.outcome for pair in fitting]
     calls = sum(outcome.cadence.turns for outcome in outcomes)
     cost, rework = sum(each.cost for each in outcomes), sum(each.rework for each in outcomes)
-    return Figures(
+    return PolicyFigures(
         sessions=len(fitting),
         unfit=len(pairs) - len(fitting),
         matters=len(mattering),
@@ -105,26 +201,26 @@ def figures_of(pairs: Sequence[Pair]) -> Figures:
         summaries_usd=sum(each.summaries for each in outcomes) / NANO,
         rework_usd=rework / NANO,
         cost_with_rework_usd=(cost + rework) / NANO,
-        recall=recall_of(
+        recall=recall_shares(
             [each.recall for each in outcomes], kind=pairs[0].outcome.kind if pairs else "course"
         ),
-        metrics=metrics_of([each.cadence for each in outcomes]),
+        metrics=cadence_metrics([each.cadence for each in outcomes]),
         mean_view=_share(sum(round(each.mean_view * each.cadence.turns) for each in outcomes), calls),
         peak_view=max((each.peak_view for each in outcomes), default=0),
     )
 
 
-def recall_of(found: Sequence[Recalled], *, kind: Kind) -> Recall:
-    """Return the shares of all uses together."""
-    uses, in_view = sum(each.uses for each in found), sum(each.in_view for each in found)
-    if any(each.one_recall is None for each in found):
-        return Recall(in_view=_share(in_view, uses), uses=uses, measured_on=kind)
-    one_recall = sum(each.one_recall or 0 for each in found)
+def recall_shares(recalled: Sequence[Recalled], *, kind: Kind) -> RecallShares:
+    """Return the shares over the uses of all sessions."""
+    uses, in_view = sum(each.uses for each in recalled), sum(each.in_view for each in recalled)
+    if any(each.one_recall is None for each in recalled):
+        return RecallShares(in_view=_share(in_view, uses), uses=uses, measured_on=kind)
+    one_recall = sum(each.one_recall or 0 for each in recalled)
     causes: dict[str, int] = {}
-    for each in found:
+    for each in recalled:
         for cause, count in each.causes.items():
             causes[cause] = causes.get(cause, 0) + count
-    return Recall(
+    return RecallShares(
         in_view=_share(in_view, uses),
         one_recall=_share(one_recall, uses),
         gone=_share(uses - in_view - one_recall, uses),
@@ -135,12 +231,12 @@ def recall_of(found: Sequence[Recalled], *, kind: Kind) -> Recall:
     )
 
 
-def metrics_of(cadences: Sequence[Cadence]) -> Metrics:
-    """Return the seven metrics of all sessions together; means are over all events and turns alike."""
+def cadence_metrics(cadences: Sequence[Cadence]) -> CadenceMetrics:
+    """Return the seven metrics over all sessions; means weigh every event and turn alike."""
     events = sum(each.events for each in cadences)
     between = sum(max(0, each.events - 1) for each in cadences)
     changed = [each.earliest_changed for each in cadences if each.earliest_changed is not None]
-    return Metrics(
+    return CadenceMetrics(
         events_per_100_turns=_share(100 * events, sum(each.turns for each in cadences)),
         turns_between_events=_share(sum(each.intervals for each in cadences), between),
         summary_calls=sum(each.summary_calls for each in cadences),
@@ -153,126 +249,34 @@ def metrics_of(cadences: Sequence[Cadence]) -> Metrics:
     )
 
 
-def _ratios(values: Iterable[float]) -> Ratios:
+def _ratios(values: Iterable[float]) -> CostRatios:
     ratios = sorted(values)
     if not ratios:
-        return Ratios()
+        return CostRatios()
     p95 = quantiles(ratios, n=20, method="inclusive")[-1] if len(ratios) > 1 else ratios[0]
-    return Ratios(mean=fmean(ratios), p95=p95, max=ratios[-1])
+    return CostRatios(mean=fmean(ratios), p95=p95, max=ratios[-1])
 
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-class PolicyReport(Struct, frozen=True, kw_only=True):
-    """One policy: played on courses, and by the real engine; None where it was not."""
+def report_json(report: ReplayReport) -> dict[str, Any]:
+    """Return the report as JSON values: `policies` by name, lists of `sessions`, of those `skipped`, of files `unread`.
 
-    policy: str
-    course: dict[str, Figures] = field(default_factory=dict)
-    """By arm."""
-    full: dict[str, Figures] = field(default_factory=dict)
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    """All there is to tell of a run."""
-
-    arms: tuple[str, ...]
-    policies: tuple[PolicyReport, ...]
-    sessions: tuple[SessionResult, ...]
-    """In order, without series."""
-    shown: SessionResult | None
-    """The session in which compaction can save most, with its series."""
-    unread: tuple[Skipped, ...] = ()
-    """Files, or rests of files, that gave no session."""
-
-    @property
-    def replayed(self) -> tuple[SessionResult, ...]:
-        """The sessions that were not skipped."""
-        return tuple(each for each in self.sessions if not each.skipped)
-
-    @property
-    def left_out(self) -> tuple[SessionResult, ...]:
-        """The sessions that were."""
-        return tuple(each for each in self.sessions if each.skipped)
-
-
-class Gathering:
-    """Takes results as they come; what it makes of them does not depend on their order."""
-
-    def __init__(self) -> None:
-        self._sessions: list[SessionResult] = []
-        self._shown: SessionResult | None = None
-
-    def add(self, result: SessionResult) -> None:
-        """Take one result; its series are kept only as long as no other session is more worth showing."""
-        self._sessions.append(without_series(result))
-        if not result.skipped and (self._shown is None or _worth(result) > _worth(self._shown)):
-            self._shown = result
-
-    def report(self, policies: Sequence[str], *, unread: Sequence[Skipped] = ()) -> Report:
-        """Return the report of all that was taken, the policies in this order."""
-        sessions = tuple(sorted(self._sessions, key=lambda each: each.place))
-        replayed = [each for each in sessions if not each.skipped]
-        arms = tuple(dict.fromkeys(bounds.arm for each in replayed for bounds in each.bounds))
-        told = [
-            PolicyReport(
-                policy=name,
-                course=_by_arm(replayed, name, "course", arms),
-                full=_by_arm(replayed, name, "full", arms),
-            )
-            for name in policies
-        ]
-        return Report(
-            arms=arms, policies=tuple(told), sessions=sessions, shown=self._shown, unread=tuple(unread)
-        )
-
-
-def recorded_of(sessions: Iterable[SessionResult]) -> int:
-    """Return what sessions cost as they were recorded, as far as that is known."""
-    return sum(each.recorded or 0 for each in sessions)
-
-
-def without_series(result: SessionResult) -> SessionResult:
-    """Return a result without what was only for drawing."""
-    return replace(
-        result,
-        times=(),
-        outcomes=tuple(replace(outcome, series=None, events=()) for outcome in result.outcomes),
-    )
-
-
-def _worth(result: SessionResult) -> tuple[int, tuple[str, ...]]:
-    """Return what the optimum saves in a session, and its place, so that of equals one is always the same."""
-    bounds = result.bounds[0]
-    return (bounds.never or 0) - (bounds.optimum or 0), result.place
-
-
-def _by_arm(
-    sessions: Iterable[SessionResult], policy: str, kind: Kind, arms: Sequence[str]
-) -> dict[str, Figures]:
-    pairs: Mapping[str, list[Pair]] = {arm: [] for arm in arms}
-    for session in sessions:
-        for outcome in session.outcomes:
-            if (outcome.policy, outcome.kind) == (policy, kind):
-                pairs[outcome.arm].append(Pair(outcome=outcome, bounds=session.bound(outcome.arm)))
-    return {arm: figures_of(each) for arm, each in pairs.items() if each}
-
-
-def told(report: Report) -> dict[str, Any]:
-    """Return what there is to tell of a run: `policies` by name, lists of `sessions`, of those `skipped`, of files `unread`.
-
-    What stands directly under a policy is the first arm on courses, where the optimum bounds it, or by the real engine if
-    it has no course; `recall` is the strict measure, by the real engine, wherever that played.
+    The figures directly under a policy are those of the first arm on courses, or of the real engine if the policy cannot be
+    played on a course. `recall` is measured by the real engine where it played.
     """
     return {
-        "policies": {each.policy: _policy(each, report.arms) for each in report.policies if _main(each)},
-        "sessions": [_session(each) for each in report.sessions],
+        "policies": {
+            each.policy: _policy_json(each, report.arms) for each in report.policies if _main_figures(each)
+        },
+        "sessions": [_session_json(each) for each in report.sessions],
         "skipped": {
             "sessions": len(report.left_out),
             "of_sessions": len(report.sessions),
-            "recorded_usd": _dollars(recorded_of(report.left_out)),
-            "of_recorded_usd": _dollars(recorded_of(report.sessions)),
+            "recorded_usd": _dollars(recorded_cost(report.left_out)),
+            "of_recorded_usd": _dollars(recorded_cost(report.sessions)),
             "each": [
                 {
                     "id": each.id,
@@ -289,23 +293,23 @@ def told(report: Report) -> dict[str, Any]:
     }
 
 
-def _main(policy: PolicyReport) -> Mapping[str, Figures]:
+def _main_figures(policy: PolicyReport) -> Mapping[str, PolicyFigures]:
     return policy.course or policy.full
 
 
-def _policy(policy: PolicyReport, arms: tuple[str, ...]) -> dict[str, Any]:
-    figures = _main(policy)[arms[0]]
+def _policy_json(policy: PolicyReport, arms: tuple[str, ...]) -> dict[str, Any]:
+    figures = _main_figures(policy)[arms[0]]
     strict = policy.full.get(arms[0], figures)
     return {
         **structs.asdict(figures),
         "recall": strict.recall,
         "played": "course" if policy.course else "full",
-        "arms": {arm: each for arm, each in _main(policy).items() if arm != arms[0]},
+        "arms": {arm: each for arm, each in _main_figures(policy).items() if arm != arms[0]},
         "full": dict(policy.full) or None,
     }
 
 
-def _session(session: SessionResult) -> dict[str, Any]:
+def _session_json(session: SessionResult) -> dict[str, Any]:
     about = {
         name: getattr(session, name) for name in ("id", "agent", "path", "model", "calls", "beyond", "fixed")
     } | {"recorded_usd": _dollars(session.recorded), "assumed": session.assumed}

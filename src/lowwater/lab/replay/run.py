@@ -1,4 +1,4 @@
-"""A run: the sessions of a corpus worked on in this process, in others, or on a Ray cluster; resumable."""
+"""Replays many sessions: in this process, in worker processes or on a Ray cluster; with a folder, runs are resumable."""
 
 import logging
 import os
@@ -25,9 +25,31 @@ from lowwater.logs.recording import Recording
 if TYPE_CHECKING:
     from ray import ObjectRef
 
+Work = Callable[[Task], SessionResult]
+"""The function applied to each task; it must be importable by name in another process."""
+AHEAD = 2
+"""Tasks queued per worker, so that a corpus need not fit into memory."""
+_PACKAGES = ("lowwater", "msgspec", "numpy", "splintr-rs", "genai-prices")
+"""Packages whose versions may change results."""
+_RAY_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no deprecation warning
+}
+_HOST_AND_PORT = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)$")
+_MISSING_PACKAGE = re.compile(r"No (?:module named|package metadata was found for) '?([\w.-]+)")
+_CONNECT_TIMEOUT = 5.0
+"""Seconds to wait for a cluster; Ray itself would try for minutes."""
+
+
+class Environment(Struct, frozen=True, kw_only=True):
+    """The version of results and of the packages that compute them; it must be the same on all machines."""
+
+    results: int
+    packages: dict[str, str]
+
 
 class RunFolder:
-    """Results by their keys: the same session under other options is another result, and neither gets in the other's way."""
+    """A folder with one file per result, named by its key; the same session under other options has another key."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +59,7 @@ class RunFolder:
             raise UnreadableFile(f"no results can be kept in {path}: {error.strerror}") from None
 
     def has(self, key: str) -> bool:
-        """Return whether a result is kept that can be read."""
+        """Return whether there is a readable result."""
         try:
             self.find(key)
         except UnreadableFile:
@@ -45,14 +67,14 @@ class RunFolder:
         return True
 
     def find(self, key: str) -> SessionResult:
-        """Return a result that was kept, or raise UnreadableFile."""
+        """Return a stored result, or raise UnreadableFile."""
         try:
             return msgspec.msgpack.decode(self._file(key).read_bytes(), type=SessionResult)
         except (OSError, msgspec.MsgspecError) as error:
             raise UnreadableFile(f"no result can be read from {self._file(key)}: {error}") from None
 
     def keep(self, result: SessionResult) -> None:
-        """Keep a result; a process that is killed meanwhile leaves none."""
+        """Store a result atomically."""
         file = self._file(result.key)
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
         try:
@@ -65,23 +87,51 @@ class RunFolder:
         return self._path / f"{key}.result"
 
 
-Work = Callable[[Task], SessionResult]
-"""What is done with each task: a function that can be found by its name in another process."""
-
-AHEAD = 2
-"""Tasks that wait for each worker, so that a corpus need not fit into memory."""
-
-
 class Engine(Protocol):
-    """Does the same work on many tasks."""
+    """Applies a function to many tasks."""
 
     def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
-        """Yield the results as they come, in any order; tasks are taken from the iterable only as they are needed."""
+        """Yield the results as they complete, in any order; tasks are consumed only as needed."""
         ...
 
 
+def replay_recordings(
+    recordings: Iterable[Recording], options: Options, *, engine: Engine, folder: RunFolder | None = None
+) -> Iterator[SessionResult]:
+    """Yield the result of each session, in any order; results already in the folder are not computed again."""
+    if folder is None:
+        yield from engine.map(replay_session, (Task(recording=each, options=options) for each in recordings))
+        return
+    finished: deque[str] = deque()
+    for result in engine.map(replay_session, _unfinished(recordings, options, folder, finished)):
+        folder.keep(result)
+        yield result
+        yield from _finished_results(finished, folder)
+    yield from _finished_results(finished, folder)
+
+
+def _unfinished(
+    recordings: Iterable[Recording],
+    options: Options,
+    folder: RunFolder,
+    finished: deque[str],
+) -> Iterator[Task]:
+    """Yield the tasks without a stored result, and append the keys of the others to `finished`."""
+    for recording in recordings:
+        task = Task(recording=recording, options=options)
+        if folder.has(task.key):
+            finished.append(task.key)
+        else:
+            yield task
+
+
+def _finished_results(keys: deque[str], folder: RunFolder) -> Iterator[SessionResult]:
+    while keys:
+        yield folder.find(keys.popleft())
+
+
 class LocalEngine:
-    """All cores of this machine, one session at a time each; with one worker, this process alone."""
+    """Worker processes on this machine, one session each at a time; with one worker, this process."""
 
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
@@ -89,28 +139,30 @@ class LocalEngine:
         self.workers = workers or cores()
 
     def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
-        """Yield the results as they come; leaving early ends the workers."""
+        """Yield the results as they complete; closing the iterator early stops the workers."""
         if self.workers == 1:
             yield from map(work, tasks)
             return
-        pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_end_quietly)
+        pool = ProcessPoolExecutor(
+            self.workers, mp_context=get_context("spawn"), initializer=_default_interrupt
+        )
         try:
-            yield from _as_they_come(pool, work, iter(tasks), self.workers * AHEAD)
+            yield from _completed(pool, work, iter(tasks), self.workers * AHEAD)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _end_quietly() -> None:
-    """Let an interrupt end a worker at once; what it was working on is not done, and nobody needs its traceback."""
+def _default_interrupt() -> None:
+    """Let Ctrl-C end a worker at once, without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _as_they_come(
+def _completed(
     pool: ProcessPoolExecutor, work: Work, tasks: Iterator[Task], ahead: int
 ) -> Iterator[SessionResult]:
     running: set[Future[SessionResult]] = set()
@@ -124,27 +176,8 @@ def _as_they_come(
         yield from (future.result() for future in done)
 
 
-_DECIDING = ("lowwater", "msgspec", "numpy", "splintr-rs", "genai-prices")
-"""Packages whose versions results may depend on."""
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers of the run
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # and warn of what it will change some day
-}
-_PLACE = re.compile(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)$")
-_MISSING = re.compile(r"No (?:module named|package metadata was found for) '?([\w.-]+)")
-_PATIENCE = 5.0
-"""Seconds for a cluster to answer; Ray itself would try for minutes."""
-
-
-class Made(Struct, frozen=True, kw_only=True):
-    """What results are made with: the same on all machines, or they would not be the same to the byte."""
-
-    results: int
-    packages: dict[str, str]
-
-
 class RayEngine:
-    """A Ray cluster, one session at a time on each of its cores; without an address one is started here, and ended again."""
+    """A Ray cluster, one session at a time per core; without an address, one is started on this machine and stopped afterwards."""
 
     def __init__(self, address: str = "", *, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
@@ -154,43 +187,43 @@ class RayEngine:
         self._address, self._workers = address, workers
 
     def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
-        """Yield the results as they come; leaving early ends what is still worked on.
+        """Yield the results as they complete; closing the iterator early cancels the rest.
 
-        A program that is connected to a cluster already stays so, and its cluster is used.
+        If the program is already connected to a cluster, that one is used and stays connected.
         """
         import ray  # noqa: PLC0415 (the extra `ray`)
 
         if ray.is_initialized():
-            yield from self._as_they_come(work, tasks)
+            yield from self._completed(work, tasks)
             return
         try:
             self._connect()
-            yield from self._as_they_come(work, tasks)
+            yield from self._completed(work, tasks)
         finally:
             ray.shutdown()
 
     def _connect(self) -> None:
         import ray  # noqa: PLC0415
 
-        for name, value in _SETTINGS.items():
+        for name, value in _RAY_VARIABLES.items():
             os.environ.setdefault(name, value)
         cluster: dict[str, Any] = {"address": self._address}
         if not self._address:
             cluster = {"address": "local", "num_cpus": self._workers or cores(), "include_dashboard": False}
         try:
-            _reach(self._address)
+            _check_reachable(self._address)
             ray.init(**cluster, logging_level=logging.ERROR, log_to_driver=False)
         except (OSError, ValueError, RuntimeError) as error:
             raise BadSetting(f"no Ray cluster at {self._address or 'this machine'}: {error}") from None
 
-    def _as_they_come(self, work: Work, tasks: Iterable[Task]) -> Iterator[SessionResult]:
+    def _completed(self, work: Work, tasks: Iterable[Task]) -> Iterator[SessionResult]:
         import ray  # noqa: PLC0415
 
-        worked, by = ray.remote(work_alike), made_here()
+        remote, by = ray.remote(work_in_same_environment), local_environment()
         running: list[ObjectRef[SessionResult]] = []
         try:
             for task in tasks:
-                running.append(worked.remote(work, task, by))
+                running.append(remote.remote(work, task, by))
                 if len(running) >= self._ahead():
                     done, running = ray.wait(running)
                     yield from map(_result, done)
@@ -202,23 +235,23 @@ class RayEngine:
                 ray.cancel(reference, force=True)
 
     def _ahead(self) -> int:
-        """Return how many tasks the cluster may hold, so that a corpus need not fit into it; one may grow meanwhile."""
+        """Return how many tasks to queue on the cluster, which may grow during the run."""
         import ray  # noqa: PLC0415
 
         if self._address and self._workers:
             return self._workers
-        there = ray.cluster_resources()  # type: ignore[no-untyped-call] # Ray left it out
+        there = ray.cluster_resources()  # type: ignore[no-untyped-call] # untyped in Ray
         return AHEAD * max(1, int(there.get("CPU", 1)))
 
 
-def made_here() -> Made:
-    """Return what results are made with in this process."""
-    return Made(results=VERSION, packages={name: version(name) for name in _DECIDING})
+def local_environment() -> Environment:
+    """Return the environment of this process."""
+    return Environment(results=VERSION, packages={name: version(name) for name in _PACKAGES})
 
 
-def work_alike(work: Work, task: Task, by: Made) -> SessionResult:
-    """Do the work on a machine of the cluster, or raise BadSetting if results could differ from those made by others."""
-    here = made_here()
+def work_in_same_environment(work: Work, task: Task, by: Environment) -> SessionResult:
+    """Run `work` on a machine of the cluster, or raise BadSetting if its environment differs from that of the driver."""
+    here = local_environment()
     if here != by:
         differing = [
             f"{name} {here.packages[name]} instead of {wanted}"
@@ -231,10 +264,12 @@ def work_alike(work: Work, task: Task, by: Made) -> SessionResult:
     return work(task)
 
 
-def _reach(address: str) -> None:
-    """Raise OSError if nobody listens there; an address without a port is left to Ray."""
-    if place := _PLACE.match(address):
-        socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=_PATIENCE).close()
+def _check_reachable(address: str) -> None:
+    """Raise OSError if nothing listens at the address; an address without a port is left to Ray."""
+    if place := _HOST_AND_PORT.match(address):
+        socket.create_connection(
+            (place["host"].strip("[]"), int(place["port"])), timeout=_CONNECT_TIMEOUT
+        ).close()
 
 
 def _result(reference: "ObjectRef[SessionResult]") -> SessionResult:
@@ -244,45 +279,10 @@ def _result(reference: "ObjectRef[SessionResult]") -> SessionResult:
     try:
         return ray.get(reference)
     except RayError as error:
-        if missing := _MISSING.search(str(error)):
+        if missing := _MISSING_PACKAGE.search(str(error)):
             raise BadSetting(
                 f"a machine of the Ray cluster has no {missing[1]}: install lowwater[replay,ray] there"
             ) from None
         if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
             raise error.cause from None
         raise BadInput(f"the Ray cluster failed: {str(error).splitlines()[0]}") from None
-
-
-def replay(
-    recordings: Iterable[Recording], options: Options, *, engine: Engine, folder: RunFolder | None = None
-) -> Iterator[SessionResult]:
-    """Yield the result of each session once, in no certain order; with a folder, what is there is not done again."""
-    if folder is None:
-        yield from engine.map(replay_session, (Task(recording=each, options=options) for each in recordings))
-        return
-    finished: deque[str] = deque()
-    for result in engine.map(replay_session, _unfinished(recordings, options, folder, finished)):
-        folder.keep(result)
-        yield result
-        yield from _taken(finished, folder)
-    yield from _taken(finished, folder)
-
-
-def _unfinished(
-    recordings: Iterable[Recording],
-    options: Options,
-    folder: RunFolder,
-    finished: deque[str],
-) -> Iterator[Task]:
-    """Yield the tasks that are still to do, and put the keys of the others aside."""
-    for recording in recordings:
-        task = Task(recording=recording, options=options)
-        if folder.has(task.key):
-            finished.append(task.key)
-        else:
-            yield task
-
-
-def _taken(keys: deque[str], folder: RunFolder) -> Iterator[SessionResult]:
-    while keys:
-        yield folder.find(keys.popleft())

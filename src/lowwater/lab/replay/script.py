@@ -1,4 +1,4 @@
-"""A recording as a script to be played, and as a course with a price sheet."""
+"""Turns a recording into a script for the engine, and into a course with a price sheet for simulations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,8 +17,7 @@ from lowwater.core.models.registry import Registry
 from lowwater.core.tokens.counting import count_preamble, rules_for
 from lowwater.errors import BadInput
 from lowwater.lab.course import Course, Sheet, Timed, Turn, Use, course_of
-from lowwater.lab.references.uses import Origin, find
-from lowwater.lab.references.uses import Use as Named
+from lowwater.lab.references.uses import LaterUse, Origin, find
 from lowwater.logs.gathering import is_empty
 from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.protocols import Tokenizer
@@ -26,36 +25,53 @@ from lowwater.session.factories import counter_for, framing_for
 
 FORMAT: Format = "openai_chat"
 PAUSE = 20.0
-"""Seconds to the next call where no time is recorded: long enough for tools, and short enough to find the cache warm."""
-_REPLACED = "compact_summary"
-"""What the recording agent put in place of history is left out: the history is still there."""
+"""Seconds between calls if no times are recorded: enough for tools to run, and short enough for a warm cache."""
+_REPLACEMENT_KIND = "compact_summary"
+"""Messages of this kind are summaries that the recording agent put in place of history; they are left out, as the history is kept."""
+TAIL = 20_000
+"""Tokens of the protected tail."""
+_SAMPLE_NUMBER = 100
+"""A message number for sample placeholders; only its number of digits matters."""
+SHEETS: Mapping[str, str] = {
+    "anthropic-r10": "claude-opus-4-5",
+    "anthropic-r05": "claude-opus-5-5",
+    "openai-30m": "gpt-5.6-sol",
+    "deepseek": "deepseek-flash",
+}
+"""The four price sheets on which replays are compared, each with the model that it stands for."""
+ASSUMED = "claude-opus-5-5"
+"""The model used for sessions that name no model, or one without known prices."""
+_RESERVED = 20_000
+_OTHER_INPUT, _OTHER_OUTPUT = 5, 1
+"""Divisors of the input price: a cheaper model is assumed to cost a fifth of it for input, and all of it for output."""
+_MINUTE = 60.0
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
-    """One call of the model: messages as raw JSON of the chat format."""
+class ScriptedCall(Struct, frozen=True, kw_only=True):
+    """One call: new messages and the answer, as raw JSON in the chat format."""
 
     new: tuple[bytes, ...]
     answer: bytes
     at: float
-    """When it was made, in seconds."""
+    """The time of the call, in seconds."""
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A session without its own compactions; `messages` are those of all exchanges, as a ledger numbers them."""
+    """A session without the client's own compactions; `messages` has those of all exchanges, numbered as in a ledger."""
 
     name: str
     messages: tuple[Message, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[ScriptedCall, ...]
     first_prompt: int = 0
-    """What the provider reported for the first call, 0 if that is not recorded."""
+    """Prompt tokens reported for the first call; 0 if not recorded."""
     system: bytes = b""
     tools: bytes = b""
-    """As JSON; empty where they are not recorded."""
+    """As JSON; empty if not recorded."""
     lacks_times: bool = False
-    """Whether answers without a time got one: `PAUSE` after the one before."""
+    """Whether the times of some calls were missing and set to `PAUSE` after the previous one."""
 
     def beginning(self, calls: int) -> "Script":
-        """Return the script of its first calls."""
+        """Return the script of the first `calls` calls."""
         kept = self.exchanges[:calls]
         return replace(
             self,
@@ -64,7 +80,7 @@ class Script(Struct, frozen=True, kw_only=True):
         )
 
     def turn_of(self) -> list[int]:
-        """Return for each message the exchange it belongs to."""
+        """Return for each message the index of its exchange."""
         return [turn for turn, exchange in enumerate(self.exchanges) for _ in range(len(exchange.new) + 1)]
 
 
@@ -76,17 +92,19 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 def script_of(recording: Recording) -> Script:
-    """Return what to play, or raise BadInput if there is no answer in it.
+    """Return the script of a recording, or raise BadInput if it has no answer.
 
-    Messages of the assistant that follow each other are one answer; those after the last answer belong to no call. What
-    is empty cannot be sent and is left out.
+    Consecutive messages of the assistant are one answer; messages after the last answer belong to no call. Empty messages
+    cannot be sent and are left out.
     """
-    told = [each for each in recording.messages if each.kind != _REPLACED and not is_empty(each.message)]
-    answers = _answers(told)
+    kept = [
+        each for each in recording.messages if each.kind != _REPLACEMENT_KIND and not is_empty(each.message)
+    ]
+    answers = _answers(kept)
     if not answers:
         raise BadInput("no call in it has an answer")
     exchanges = tuple(
-        Exchange(
+        ScriptedCall(
             new=tuple(encode_messages(answer.new, FORMAT)),
             answer=encode_messages([answer.message], FORMAT)[0],
             at=at,
@@ -130,7 +148,7 @@ def _at(recorded: RecordedMessage) -> float | None:
 
 
 def _times(answers: Sequence[_Answer]) -> Iterator[float]:
-    """Yield when each call was made; one without a time is taken to have come a pause after the one before."""
+    """Yield the time of each call; a call without one is placed `PAUSE` after the previous call."""
     known = next((at for at, answer in enumerate(answers) if answer.at is not None), 0)
     at = (answers[known].at or 0.0) - PAUSE * (known + 1)
     for answer in answers:
@@ -143,16 +161,10 @@ def _prompt(recorded: RecordedMessage) -> int:
     return 0 if usage is None else usage.prompt
 
 
-TAIL = 20_000
-"""Tokens at the end that no declared action touches."""
-_ANY_NUMBER = 100
-"""The number in a placeholder's handle; only its length counts."""
+def course_for(script: Script, uses: Sequence[LaterUse], *, model: str, recorded: str) -> Course:
+    """Return the course of a script in the tokens of `model`; reported sizes are in tokens of the `recorded` model.
 
-
-def course_for(script: Script, uses: Sequence[Named], *, model: str, recorded: str) -> Course:
-    """Return the course of a script in the tokens of `model`; what was reported is in those of the `recorded` one.
-
-    Tools and system are what the first call was billed for beside its messages, or counted where that is not recorded.
+    The size of tools and system is what the first call was billed for beyond its messages, or counted if that is not recorded.
     """
     tokenizer, scale = counter_for(model), rules_for(model).scale
     turn_of = script.turn_of()
@@ -164,7 +176,7 @@ def course_for(script: Script, uses: Sequence[Named], *, model: str, recorded: s
         ],
         first_prompt=round(script.first_prompt / rules_for(recorded).scale),
         tail=round(TAIL / scale),
-        uses=tuple(_uses(uses, turn_of, tokenizer)),
+        uses=tuple(_course_uses(uses, turn_of, tokenizer)),
         tokenizer=tokenizer,
         framing=framing_for(model),
     )
@@ -174,14 +186,14 @@ def course_for(script: Script, uses: Sequence[Named], *, model: str, recorded: s
 
 
 def gaps_of(script: Script) -> list[float]:
-    """Return the seconds before each call since the one before."""
+    """Return the seconds between each call and the previous one."""
     times = [exchange.at for exchange in script.exchanges]
     return [0.0, *(max(0.0, after - before) for before, after in pairwise(times))]
 
 
-def _uses(named: Sequence[Named], turn_of: Sequence[int], tokenizer: Tokenizer) -> Iterator[Use]:
-    """Yield one use for each result that a call needs; it is in the digest if all that is needed is."""
-    needed: dict[tuple[int, int], list[Named]] = {}
+def _course_uses(named: Sequence[LaterUse], turn_of: Sequence[int], tokenizer: Tokenizer) -> Iterator[Use]:
+    """Yield one use for each result that a call needs; it counts as in the digest if everything needed is."""
+    needed: dict[tuple[int, int], list[LaterUse]] = {}
     for use in named:
         at = turn_of[use.number - 1]
         if turn_of[use.origin.number - 1] < at:
@@ -190,7 +202,7 @@ def _uses(named: Sequence[Named], turn_of: Sequence[int], tokenizer: Tokenizer) 
     for (at, number), uses in sorted(needed.items()):
         origin = uses[0].origin
         if number not in shown:
-            shown[number] = _shown(origin, tokenizer)
+            shown[number] = _placeholder_text(origin, tokenizer)
         yield Use(
             at=at,
             of=turn_of[number - 1],
@@ -199,10 +211,10 @@ def _uses(named: Sequence[Named], turn_of: Sequence[int], tokenizer: Tokenizer) 
         )
 
 
-def _shown(origin: Origin, tokenizer: Tokenizer) -> str:
-    """Return what stands for a result once it is elided."""
+def _placeholder_text(origin: Origin, tokenizer: Tokenizer) -> str:
+    """Return the placeholder of a result once it is elided; the result itself if it is too short for one."""
     made = placeholder(
-        origin.text, number=_ANY_NUMBER, call=origin.call, offers_recall=True, tokenizer=tokenizer
+        origin.text, number=_SAMPLE_NUMBER, call=origin.call, offers_recall=True, tokenizer=tokenizer
     )
     return made or origin.text
 
@@ -223,32 +235,16 @@ def _scaled(course: Course, scale: float) -> Course:
     return replace(course, fixed=round(course.fixed * scale), tail=TAIL, turns=turns, uses=uses)
 
 
-SHEETS: Mapping[str, str] = {
-    "anthropic-r10": "claude-opus-4-5",
-    "anthropic-r05": "claude-opus-5-5",
-    "openai-30m": "gpt-5.6-sol",
-    "deepseek": "deepseek-flash",
-}
-"""The four price sheets that replays are compared on, each the model whose prices and cache rules it is."""
-
-ASSUMED = "claude-opus-5-5"
-"""What a session is charged by that names no model, or one whose prices are not known."""
-
-_RESERVED = 20_000
-_OTHER_INPUT, _OTHER_OUTPUT = 5, 1
-"""Another model writes summaries at a fifth of the input price, and at the input price for output."""
-
-
 def model_named(name: str, registry: Registry) -> Model:
-    """Return the model of a sheet or of this name, or raise BadInput if no price of it is known."""
+    """Return the model of a price sheet or of this name, or raise BadInput if it has no known price."""
     model = registry.find(SHEETS.get(name, name))
     if model.prices is None:
         raise BadInput(f"no price is known for {name!r}, so that nothing can be charged for it")
     return model
 
 
-def other_beside(model: Model, registry: Registry) -> Model | None:
-    """Return the model of the same provider that comes nearest to what courses take another model to cost, if one does."""
+def cheaper_model(model: Model, registry: Registry) -> Model | None:
+    """Return the provider's cheaper model whose price is closest to that assumed on courses; None if there is none."""
     if model.prices is None:
         return None
     wanted = model.prices.input / _OTHER_INPUT
@@ -266,9 +262,9 @@ def _input(model: Model) -> int:
 
 
 def sheet_of(model: Model) -> Sheet:
-    """Return what a course under a model is charged: its default lifetime, without cliffs and other hours' prices.
+    """Return the price sheet of a model: its default cache lifetime, without price cliffs and off-peak prices.
 
-    Where no lifetime is published a prefix is taken to live until it is as likely gone as not.
+    If no lifetime is published, a prefix is assumed to live for the half-life of the cache.
     """
     prices = model.prices
     assert prices is not None
@@ -287,28 +283,29 @@ def sheet_of(model: Model) -> Sheet:
     )
 
 
-_MINUTE = 60.0
-
-
 class Arm(Struct, frozen=True, kw_only=True):
-    """What goes wrong beside what the rules say; the draws depend on the session only, so they are the same for all policies."""
+    """How often the cache fails against its rules; the random draws depend on the session only, so they are the same for all policies."""
 
     name: str
     evicted: float = 0.0
-    """The chance that a prefix is lost, per minute."""
+    """The probability per minute that a prefix is evicted."""
     missed: float = 0.0
-    """The share of calls that find nothing."""
+    """The share of calls that miss the cache."""
     seed: int = 0
 
 
 NEUTRAL = Arm(name="neutral")
+
+
 PESSIMISTIC = Arm(name="pessimistic", evicted=0.04, missed=0.03)
-"""About as recorded Codex sessions had it: 97 % of the prompt before was read within a minute, 88 % after one to five."""
+"""About as in recorded Codex sessions: 97 % of the previous prompt was read within a minute, 88 % after one to five."""
+
+
 ARMS = (NEUTRAL, PESSIMISTIC)
 
 
-def losses(arm: Arm, session: str, gaps: Sequence[float]) -> tuple[bool, ...]:
-    """Return for each call whether it finds nothing for no reason that its policy could know of."""
+def cache_losses(arm: Arm, session: str, gaps: Sequence[float]) -> tuple[bool, ...]:
+    """Return for each call whether the cache has lost the prefix for a reason that no policy can know."""
     draw = Random(f"lowwater arm {arm.seed} {session}")  # noqa: S311 (not for secrets)
     lost: list[bool] = []
     for gap in gaps:

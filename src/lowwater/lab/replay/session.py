@@ -1,4 +1,4 @@
-"""One recorded session under every policy and arm: the work of one task."""
+"""Replays one recorded session under every policy and arm."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -16,20 +16,20 @@ from lowwater.lab.audit.findings import known_sum
 from lowwater.lab.audit.session import rows_of
 from lowwater.lab.course import Course, recorded_window
 from lowwater.lab.peers import DECLARED, PEERS
-from lowwater.lab.references.uses import Use, uses_of
-from lowwater.lab.replay.live import Part, play_full
-from lowwater.lab.replay.on_course import OPTIMUM, Assumed, Bounds, OnCourse, Outcome, SessionResult
+from lowwater.lab.references.uses import LaterUse, uses_of
+from lowwater.lab.replay.live import EngineRun, play_with_engine
+from lowwater.lab.replay.on_course import OPTIMUM, Assumed, Bounds, CourseReplay, Outcome, SessionResult
 from lowwater.lab.replay.script import (
     ARMS,
     ASSUMED,
     NEUTRAL,
     Arm,
     Script,
+    cache_losses,
+    cheaper_model,
     course_for,
     gaps_of,
-    losses,
     model_named,
-    other_beside,
     script_of,
     sheet_of,
 )
@@ -37,14 +37,11 @@ from lowwater.logs.recording import Recording
 from lowwater.settings.fitting import did_you_mean, shown
 
 VERSION = 4
-"""What a result means: raised with every change of how one comes about, so that no older one is taken for it."""
-
+"""The version of results, part of their keys: raise it with every change of how results are computed."""
 _PRICING = Pricing()
-
-MOST_CALLS = 3_000
-"""Of longer sessions the first calls are replayed: the optimum takes time by their cube, and memory by their square."""
-
-FULL: Mapping[str, str] = {
+MAX_REPLAYED_CALLS = 3_000
+"""Only this many calls of a session are replayed: the optimum takes cubic time and quadratic memory."""
+ENGINE_POLICIES: Mapping[str, str] = {
     "rent-or-buy": "rent-or-buy",
     "never": "never",
     "threshold-50": "threshold",
@@ -54,45 +51,45 @@ FULL: Mapping[str, str] = {
     "prune-naive": "prune-naive",
     "hygiene": "hygiene",
 }
-"""The policies that the real engine has, each with what it calls them there."""
-
-NAMES = (*dict.fromkeys([*DECLARED, *PEERS, *FULL]), OPTIMUM)
+"""The policies that the real engine can play, with their names in the engine."""
+POLICY_NAMES = (*dict.fromkeys([*DECLARED, *PEERS, *ENGINE_POLICIES]), OPTIMUM)
 """Every policy of a replay."""
+BILLED_POLICIES = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What is asked of every session of a run."""
+    """The options of a run, the same for every session."""
 
     model: str = ""
-    """A model or a price sheet by name; empty for the one that was recorded."""
-    policies: tuple[str, ...] = NAMES
+    """The name of a model or a price sheet; empty for the recorded model."""
+    policies: tuple[str, ...] = POLICY_NAMES
     arms: tuple[Arm, ...] = ARMS
     full: tuple[str, ...] = ("rent-or-buy", "never")
-    """Which of the policies the real engine plays too: a call takes it milliseconds, where a course takes microseconds."""
+    """The policies that the real engine plays as well; it takes milliseconds per call, a course microseconds."""
     full_arms: tuple[str, ...] = (NEUTRAL.name,)
-    """In which arms it does."""
+    """The arms in which the real engine plays."""
 
     @property
     def by_engine(self) -> tuple[str, ...]:
         """The policies that the real engine plays."""
-        return tuple(name for name in self.policies if name in self.full and name in FULL)
+        return tuple(name for name in self.policies if name in self.full and name in ENGINE_POLICIES)
 
     def __post_init__(self) -> None:
         for name in (*self.policies, *self.full):
-            if name not in NAMES:
-                hint = did_you_mean(name, NAMES) or f"; there are {', '.join(NAMES)}"
+            if name not in POLICY_NAMES:
+                hint = did_you_mean(name, POLICY_NAMES) or f"; there are {', '.join(POLICY_NAMES)}"
                 raise BadSetting(f"there is no policy {shown(name)} to replay{hint}")
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """One session and what is asked of it."""
+    """One session to replay, with the options."""
 
     recording: Recording
     options: Options
 
     @property
     def key(self) -> str:
-        """What tells it from every other task, in any process."""
+        """A key that identifies the task in any process."""
         recording = self.recording
         hashed = sha256(
             msgspec.msgpack.encode((VERSION, self.options, recording.agent, recording.id, recording.path))
@@ -106,39 +103,41 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 def replay_session(task: Task) -> SessionResult:
-    """Return what a session comes to; one that cannot be replayed says why, and stops no other."""
+    """Return the result of a session; errors become its `skipped`, so that one session does not stop the run."""
     recording = task.recording
     about = SessionResult(id=recording.id, agent=recording.agent, path=recording.path, key=task.key)
     try:
-        about = replace(about, recorded=_recorded(recording))
-        return _replayed(task, about)
+        about = replace(about, recorded=_recorded_bill(recording))
+        return _replay(task, about)
     except LowwaterError as error:
         return replace(about, skipped=str(error))
     except Exception as error:  # noqa: BLE001 - a report of many sessions outlives a defect in one, and names it
         return replace(about, skipped=defect(error))
 
 
-def _replayed(task: Task, about: SessionResult) -> SessionResult:
+def _replay(task: Task, about: SessionResult) -> SessionResult:
     recording, options = task.recording, task.options
     model, whole = _model(recording, options), script_of(recording)
     assumed: dict[Assumed, bool] = {
         "times": whole.lacks_times,
-        "model": not options.model and model.name != _named(recording),
+        "model": not options.model and model.name != _recorded_model(recording),
     }
-    script = whole.beginning(MOST_CALLS)
+    script = whole.beginning(MAX_REPLAYED_CALLS)
     uses = uses_of(script.messages)
     course = course_for(script, uses, model=model.name, recorded=recording.model or model.name)
     bounds: list[Bounds] = []
     outcomes: list[Outcome] = []
     for arm in options.arms:
-        lost = losses(arm, script.name, gaps_of(script))
-        on_course = OnCourse(course, sheet_of(model), arm=arm.name, lost=lost)
+        lost = cache_losses(arm, script.name, gaps_of(script))
+        on_course = CourseReplay(course, sheet_of(model), arm=arm.name, lost=lost)
         bounds.append(on_course.bounds())
         outcomes += on_course.outcomes(options.policies)
     for arm in options.arms:
         if arm.name in options.full_arms:
-            lost = losses(arm, script.name, gaps_of(script))
-            outcomes += _full(script, uses, model, course, options.by_engine, arm=arm.name, lost=lost)
+            lost = cache_losses(arm, script.name, gaps_of(script))
+            outcomes += _engine_outcomes(
+                script, uses, model, course, options.by_engine, arm=arm.name, lost=lost
+            )
     return replace(
         about,
         model=model.name,
@@ -152,16 +151,16 @@ def _replayed(task: Task, about: SessionResult) -> SessionResult:
     )
 
 
-def _recorded(recording: Recording) -> int | None:
-    """Return what the session's own calls cost as they were recorded; what others made, or nobody priced, is left out."""
+def _recorded_bill(recording: Recording) -> int | None:
+    """Return the recorded cost of the session's own calls; calls copied from other sessions, or without a price, are left out."""
     calls = [call for call in calls_of(recording, _PRICING) if not call.made_by]
     return known_sum(row.figures.cost for row in rows_of(calls, [None] * len(calls), lambda _: ""))
 
 
 def _model(recording: Recording, options: Options) -> Model:
-    """Return whose prices and rules count: the one asked for, else the recorded one, else what is assumed.
+    """Return the model whose prices and cache rules apply: the one in the options, else the recorded one, else the assumed one.
 
-    The recorded one has the window that its client kept to.
+    Unless the options name the model, its window is the one that the recording client used.
     """
     if options.model:
         return model_named(options.model, load_registry())
@@ -171,13 +170,13 @@ def _model(recording: Recording, options: Options) -> Model:
     return replace(found, context_length=recorded_window(recording, found.context_length))
 
 
-def _named(recording: Recording) -> str:
+def _recorded_model(recording: Recording) -> str:
     return load_registry().find(recording.model).name if recording.model else ""
 
 
-def _full(
+def _engine_outcomes(
     script: Script,
-    uses: Sequence[Use],
+    uses: Sequence[LaterUse],
     model: Model,
     course: Course,
     policies: Sequence[str],
@@ -185,31 +184,28 @@ def _full(
     arm: str,
     lost: tuple[bool, ...],
 ) -> Iterator[Outcome]:
-    """Yield what policies of the engine come to."""
+    """Yield the outcomes of policies played by the real engine."""
     for name in policies:
-        part = Part(
-            policy=FULL[name],
+        run = EngineRun(
+            policy=ENGINE_POLICIES[name],
             model=model,
-            other=other_beside(model, load_registry()),
+            other=cheaper_model(model, load_registry()),
             fixed=course.fixed,
             outputs=tuple(turn.output for turn in course.turns),
             lost=lost,
         )
-        yield replace(play_full(script, uses, part), policy=name, arm=arm)
-
-
-FOUR = ("never", "claude-code", "hermes-classic", "rent-or-buy")
+        yield replace(play_with_engine(script, uses, run), policy=name, arm=arm)
 
 
 class BillLine(Struct, frozen=True, kw_only=True):
-    """One policy; money in nano-dollars."""
+    """The bill of one policy; money in nano-dollars."""
 
     policy: str
     cost: int
-    """Calls and summaries."""
+    """Cost of calls and summaries."""
     rework: int
     over_optimum: float
-    """With rework, of both."""
+    """Cost ÷ optimum, including rework on both sides."""
     compactions: int
     summary_calls: int
     peak: int
@@ -217,14 +213,16 @@ class BillLine(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All it costs, rework included."""
+        """The total cost, including rework."""
         return self.cost + self.rework
 
 
-def bill_of(recording: Recording, *, model: str, policies: Sequence[str] = FOUR) -> tuple[BillLine, ...]:
-    """Return the session's bill under policies and under the optimum, on its course, the dearest first.
+def bill_of(
+    recording: Recording, *, model: str, policies: Sequence[str] = BILLED_POLICIES
+) -> tuple[BillLine, ...]:
+    """Return the bill of a session on its course under each policy and the optimum, the most expensive first.
 
-    A policy under which it does not fit the window is left out. Raises BadInput if the session cannot be replayed.
+    Policies under which the session does not fit the window are left out. Raises BadInput if it cannot be replayed.
     """
     options = Options(model=model, policies=(*policies, OPTIMUM), arms=(NEUTRAL,), full=())
     result = replay_session(Task(recording=recording, options=options))
@@ -233,11 +231,11 @@ def bill_of(recording: Recording, *, model: str, policies: Sequence[str] = FOUR)
     least = result.bounds[0].optimum
     if least is None:
         raise BadInput("no schedule makes it fit the window")
-    lines = [_line(each, least) for each in result.outcomes if each.fits]
+    lines = [_bill_line(each, least) for each in result.outcomes if each.fits]
     return tuple(sorted(lines, key=lambda line: (-line.total, line.policy == OPTIMUM)))
 
 
-def _line(outcome: Outcome, least: int) -> BillLine:
+def _bill_line(outcome: Outcome, least: int) -> BillLine:
     return BillLine(
         policy=outcome.policy,
         cost=outcome.cost,

@@ -1,4 +1,4 @@
-"""Connections to one database, its tables, and what PostgreSQL's errors mean."""
+"""One PostgreSQL database: its address, its tables and migrations, pooled transactions, and its errors as ours."""
 
 import logging
 import os
@@ -16,13 +16,28 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from lowwater.errors import BadInput, BadSetting, DamagedStore, NewerSchema, StoreFailed, UnusableStore
 
 SCHEMA = "lowwater"
-"""Where the tables are unless the address says otherwise."""
+"""The schema of the tables unless the address names another."""
+
+LOCK = 0x4C57_5452
+"""The advisory lock that a migration holds: the letters LWTR."""
+
+MOST_CONNECTIONS = 10
+"""Connections of one process; further threads wait for one."""
+
+PATIENCE = 60.0
+"""Seconds to wait for another writer, or for a connection when all are in use."""
+
+PROBE = 1.0
+"""Seconds without a free connection after which the server itself is probed."""
+
+ATTEMPTS = 10
+"""How often a transaction is tried that the server aborts because of a deadlock."""
 
 _DEFAULTS = {
     "application_name": "lowwater",
     "connect_timeout": "10",
     "client_encoding": "UTF8",
-    # A machine that is gone, or a firewall that forgot the connection, is noticed within a minute even by an idle reader.
+    # A dead machine, or a firewall that dropped the connection, is noticed within a minute even by an idle reader.
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
@@ -30,14 +45,59 @@ _DEFAULTS = {
 }
 
 _FOREVER = 1e9
-"""Seconds; libpq takes a connect_timeout of 0 for no limit."""
+"""Seconds, for a connect_timeout of 0, which means no limit in libpq."""
 
-# An @ or a / of a password that stands as it is would make the driver take a part of it for the name of a host.
+# An unescaped @ or / in a password would make the driver take a part of it for a host name, and show it in errors.
 _SHAPE = re.compile(r"postgres(ql)?://([^@/?#]*@)?[^@/?#]*(/[^@/?#]*)?(\?[^@#]*)?")
+
+# One message. Settings are LOCAL to the transaction, so that a transaction pooler such as PgBouncer may stand between.
+_BEGIN = """
+BEGIN ISOLATION LEVEL {mode};
+SET LOCAL search_path = {place};
+SET LOCAL lock_timeout = '{patience:.0f}ms';
+SET LOCAL idle_in_transaction_session_timeout = '{patience:.0f}ms';
+SET LOCAL jit = off;
+SELECT number FROM migrated
+"""
+
+_READING = "REPEATABLE READ READ ONLY"
+
+_WRITING = "READ COMMITTED READ WRITE"
+
+_SILENCE = logging.NullHandler()
+"""Without a handler the pool's warnings would be printed on the terminal; the caller gets them as errors anyway."""
+
+_SERVER = "check that the server runs and can be reached, then try again"
+
+_ADDRESS = "check user, password and database in its address, and whether the server takes connections"
+
+_REFUSED = "FATAL:  "
+"""What precedes the reason when a server refuses a connection; the driver gives no error code for that."""
+
+_ADVICE = {
+    "08": _SERVER,
+    "25006": "this server takes no writes; use the address of the one that does",
+    "25P03": "this process stood still in the middle of it; try again",
+    "3F000": "its tables are gone; open it again",
+    "42501": "give the user the right to create and use tables there",
+    "42P01": "its tables are gone; open it again",
+    "53100": "make room on the server's disk",
+    "53": "the server has no room for more; raise its limits, or use fewer processes",
+    "55P03": "another process holds the session for too long; end that process",
+    "57": _SERVER,
+    "58": "check the server's disk",
+}
+"""By the SQLSTATE of an error, or by its class: the first two characters."""
+
+_DAMAGED = ("XX001", "XX002")
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+Answer = TypeVar("Answer")
 
 
 class Address:
-    """A database and a schema in it; its text is without the password, and so fit for messages."""
+    """The address of a database; printed without the password, so that messages can show it."""
 
     def __init__(self, address: str) -> None:
         """Read `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, or raise BadSetting without repeating any of it."""
@@ -46,7 +106,7 @@ class Address:
         self.has_schema = "search_path" in options
         self.conninfo = make_conninfo(address, **{**_DEFAULTS, **given})
         self.patience = float(given.get("connect_timeout") or _DEFAULTS["connect_timeout"]) or _FOREVER
-        """Seconds without a sign of the server after which it counts as gone."""
+        """Seconds without an answer after which the server is probed."""
         self._password = str(given.get("password", ""))
         user = f"{given['user']}@" if "user" in given else ""
         port = f":{given['port']}" if "port" in given else ""
@@ -56,7 +116,7 @@ class Address:
         return self._shown
 
     def without_password(self, text: str) -> str:
-        """Return the text with the password, should it be in it, left out."""
+        """Return the text with the password, if it occurs in it, replaced by `…`."""
         return text.replace(self._password, "…") if self._password else text
 
 
@@ -72,41 +132,212 @@ def _given(address: str) -> dict[str, str]:
     )
 
 
-_SERVER = "check that the server runs and can be reached, then try again"
-_ADDRESS = "check user, password and database in its address, and whether the server takes connections"
-_REFUSED = "FATAL:  "
-"""What a server says before why it takes no connection; the driver has no code for that."""
+class SilentServer(psycopg.OperationalError):
+    """The server does not answer, and accepts no new connection either."""
 
-_ADVICE = {
-    "08": _SERVER,
-    "25006": "this server takes no writes; use the address of the one that does",
-    "25P03": "this process stood still in the middle of it; try again",
-    "3F000": "its tables are gone; open it again",
-    "42501": "give the user the right to create and use tables there",
-    "42P01": "its tables are gone; open it again",
-    "53100": "make room on the server's disk",
-    "53": "the server has no room for more; raise its limits, or use fewer processes",
-    "55P03": "another process holds the session for too long; end that process",
-    "57": _SERVER,
-    "58": "check the server's disk",
-}
-"""By the code of an error, or by its class, which the code begins with."""
 
-_DAMAGED = ("XX001", "XX002")
+class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
+    """A connection that does not wait for ever: after `patience` seconds without an answer it probes the server."""
+
+    patience: float = 10.0
+
+    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **options: Any) -> Answer:  # noqa: ANN401 - as the driver has it
+        """Wait for the server's answer, or close the connection and raise SilentServer."""
+        try:
+            return super().wait(self._watched(gen), *args, **options)
+        except SilentServer:
+            self.pgconn.finish()
+            raise
+
+    def _watched(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
+        """Run the driver's generator and watch the time; while nothing arrives, it is sent `ready=0` several times a second."""
+        answered_at = probed_at = time.monotonic()
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                now = time.monotonic()
+                if ready:
+                    answered_at = probed_at = now
+                elif now - answered_at > PATIENCE + self.patience:
+                    raise SilentServer(f"the server did not answer for {now - answered_at:.0f} s")
+                elif now - probed_at > self.patience:
+                    self._probe_server(now - answered_at)
+                    probed_at = time.monotonic()
+                state = gen.send(ready)
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+    def _probe_server(self, silent: float) -> None:
+        """Raise SilentServer unless the server accepts a new connection."""
+        # `info.dsn` is without the password.
+        info = make_conninfo(self.info.dsn, password=self.info.password or None)
+        try:
+            psycopg.connect(info, autocommit=True).close()
+        except psycopg.OperationalError:
+            raise SilentServer(
+                f"the server did not answer for {silent:.0f} s and takes no connection: it is stopped or cannot be reached"
+            ) from None
+
+
+_Pool = ConnectionPool[WatchedConnection]
+
+
+class Connections:
+    """Runs work in transactions, from any thread; what fails inside one is rolled back."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._is_closed = False
+        self._pools: dict[int, _Pool] = {}
+        """By process id: a forked process neither uses nor closes its parent's connections."""
+        logging.getLogger("psycopg.pool").addHandler(_SILENCE)
+        with translated(address), self._direct() as connection:
+            place = sql.Identifier(migrate(connection, address)).as_string(connection)
+        begins = (
+            _BEGIN.format(mode=mode, place=place, patience=PATIENCE * 1000) for mode in (_READING, _WRITING)
+        )
+        self._begin_reading, self._begin_writing = (begin.encode() for begin in begins)
+
+    def reading(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run `work` in a transaction that sees one consistent state, whatever others write meanwhile."""
+        with translated(self._address), self._transaction(self._begin_reading) as connection:
+            return work(connection)
+
+    def writing(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run `work` in a transaction that writes all or nothing; after a deadlock it is run again."""
+        for _ in range(ATTEMPTS):
+            try:
+                with translated(self._address), self._transaction(self._begin_writing) as connection:
+                    return work(connection)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                continue
+        raise UnusableStore(f"too many write the same to the store {self._address} at once: try again")
+
+    def close(self) -> None:
+        """Close the idle connections now, and those in use when they are given back."""
+        self._is_closed = True
+        own = self._pools.pop(os.getpid(), None)
+        if own is not None:
+            own.close()
+
+    @contextmanager
+    def _transaction(self, begin: bytes) -> Iterator[Connection]:
+        pool = self._own_pool()
+        connection = self._take_begun(pool, begin)
+        try:
+            yield connection
+            self._commit(connection)
+        except BaseException:
+            _roll_back(connection)
+            raise
+        finally:
+            pool.putconn(connection)
+
+    def _take_begun(self, pool: _Pool, begin: bytes) -> WatchedConnection:
+        """Return a connection in a new transaction; connections that broke while idle are discarded."""
+        for _ in range(MOST_CONNECTIONS):
+            connection = self._take(pool)
+            try:
+                self._begin(connection, begin)
+            except BaseException as error:
+                _roll_back(connection)
+                pool.putconn(connection)
+                is_broken = isinstance(error, psycopg.OperationalError) and connection.closed
+                if not is_broken or isinstance(error, SilentServer):
+                    raise
+            else:
+                return connection
+        raise UnusableStore(
+            f"the store {self._address} cannot be used (the server ends every connection): look into its log"
+        )
+
+    def _begin(self, connection: Connection, begin: bytes) -> None:
+        cursor = connection.execute(begin, prepare=False)
+        row = cursor.set_result(-1).fetchone()
+        refuse_newer(cast("int", row[0]) if row else 0, self._address)
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except psycopg.OperationalError:
+            if not connection.closed:
+                raise
+            raise UnusableStore(
+                f"the connection to the store {self._address} broke in the last moment: read the session again to see what was kept"
+            ) from None
+
+    def _take(self, pool: _Pool) -> WatchedConnection:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                return pool.getconn(timeout=PROBE)
+            except PoolClosed:
+                raise self._closed() from None
+            except PoolTimeout:
+                # The pool does not say why it has none. If the server is gone, connecting directly raises the reason.
+                self._direct().close()
+        raise UnusableStore(
+            f"all {MOST_CONNECTIONS} connections to the store {self._address} were in use for {PATIENCE:.0f} s: use fewer threads"
+        )
+
+    def _own_pool(self) -> _Pool:
+        if self._is_closed:
+            raise self._closed()
+        pool = self._pools.get(os.getpid())
+        if pool is None:
+            new = self._opened()
+            pool = self._pools.setdefault(os.getpid(), new)
+            if pool is not new:
+                new.close()
+        return pool
+
+    def _closed(self) -> UnusableStore:
+        return UnusableStore(f"the store {self._address} was closed: open it again")
+
+    def _opened(self) -> _Pool:
+        return ConnectionPool(
+            self._address.conninfo,
+            connection_class=WatchedConnection,
+            kwargs={"autocommit": True},
+            configure=self._configure,
+            min_size=0,
+            max_size=MOST_CONNECTIONS,
+            num_workers=1,
+            reconnect_timeout=PROBE,
+            open=True,
+        )
+
+    def _configure(self, connection: WatchedConnection) -> None:
+        connection.patience = self._address.patience
+
+    def _direct(self) -> Connection:
+        return psycopg.connect(self._address.conninfo, autocommit=True)
+
+
+def _roll_back(connection: Connection) -> None:
+    """Roll back; if even that fails, close the connection, and the server rolls back."""
+    try:
+        if not connection.closed:
+            connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
 
 
 @contextmanager
 def translated(address: Address) -> Iterator[None]:
-    """Turn what happens to the server into UnusableStore and DamagedStore; a mistake of ours stays what it is."""
+    """Turn failures of the server into UnusableStore and DamagedStore; other errors are bugs and pass through."""
     try:
         yield
     except psycopg.Error as error:
-        raise _told(address, error) or error from None
+        raise _as_ours(address, error) or error from None
     except UnicodeEncodeError as error:
         raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
 
 
-def _told(address: Address, error: psycopg.Error) -> StoreFailed | None:
+def _as_ours(address: Address, error: psycopg.Error) -> StoreFailed | None:
+    """Return the error to raise instead, without the password; None if it is a bug."""
     said = address.without_password(error.diag.message_primary or str(error).partition("\n")[0])
     if error.sqlstate in _DAMAGED:
         return DamagedStore(
@@ -125,15 +356,10 @@ def _advice(error: psycopg.Error, said: str) -> str | None:
     return _ADDRESS if _REFUSED in said else _SERVER
 
 
-Connection = psycopg.Connection[tuple[object, ...]]
-
-LOCK = 0x4C57_5452
-"""The advisory lock of whoever changes tables; the letters LWTR."""
-
 _FIRST = (
     "CREATE TABLE migrated (number integer NOT NULL)",
     "INSERT INTO migrated VALUES (0)",
-    # A number that was given once is not given again, even when all that had it is gone.
+    # A version is never given twice, even after everything that had it was deleted.
     "CREATE SEQUENCE versions",
     """CREATE TABLE sessions (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key bytea NOT NULL UNIQUE, name text NOT NULL,
@@ -169,14 +395,14 @@ _FIRST = (
         summary_tokens bigint, summarizer text, score double precision, seconds double precision, cost bigint,
         price bigint, saves bigint, payback double precision, rejected bigint NOT NULL, body bytea NOT NULL,
         PRIMARY KEY (session, version, ordinal))""",
-    # A long text has several parts, for a row takes 1 MB of terms only.
+    # A long text has several parts, because a tsvector takes at most 1 MB.
     """CREATE TABLE search (
         content bigint NOT NULL, part integer NOT NULL, terms tsvector NOT NULL, PRIMARY KEY (content, part))""",
     "CREATE INDEX search_by_terms ON search USING gin (terms)",
 )
 
 _TRAILS = (
-    # The lists that clients of a gateway keep, as digests; `newest` are those that a session was last seen with.
+    # Fingerprints: digests of the message lists that a gateway's clients keep. `newest` are those a session was last seen with.
     """CREATE TABLE trails (
         tenant text NOT NULL, key bytea NOT NULL, session bigint NOT NULL, hint text NOT NULL, newest boolean NOT NULL,
         PRIMARY KEY (tenant, key, session))""",
@@ -186,18 +412,18 @@ _TRAILS = (
 )
 
 _CHANGES = (
-    # A compaction may be told by what it changed since the one before, which no older Lowwater can read.
+    # From this schema on, a compaction may be stored as its difference from the one before, which older versions cannot read.
     "COMMENT ON TABLE entries IS 'body: a digest, and the entry in msgpack'",
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES)
-"""What leads from each schema to the next; the number of the schema is how many were carried out."""
+"""The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 
 def migrate(connection: Connection, address: Address) -> str:
-    """Make the tables or bring them up to this version and return the schema they are in.
+    """Create or migrate the tables, and return the schema they are in.
 
-    Raise NewerSchema or UnusableStore where that cannot be done, and leave them as they are.
+    Raises NewerSchema or UnusableStore if that is impossible, and changes nothing then.
     """
     _refuse_encoding(connection, address)
     place = _place(connection, address)
@@ -209,7 +435,7 @@ def migrate(connection: Connection, address: Address) -> str:
 
 
 def refuse_newer(schema: int, address: Address) -> None:
-    """Raise NewerSchema if another process has brought the tables beyond this version."""
+    """Raise NewerSchema if a newer Lowwater has migrated the tables."""
     if schema > len(MIGRATIONS):
         raise NewerSchema(
             f"the store {address} has schema {schema} and this Lowwater knows {len(MIGRATIONS)}: use a newer Lowwater"
@@ -217,7 +443,7 @@ def refuse_newer(schema: int, address: Address) -> None:
 
 
 def _place(connection: Connection, address: Address) -> str:
-    """Return the schema that the address names, or ours."""
+    """Return the schema that the address names, or the default."""
     if not address.has_schema:
         return SCHEMA
     row = connection.execute("SHOW search_path").fetchone()
@@ -225,13 +451,13 @@ def _place(connection: Connection, address: Address) -> str:
 
 
 def _step(connection: Connection, address: Address, place: str) -> None:
-    """Carry out what another process has not done while this one waited."""
+    """Carry out the migrations that no other process has done while this one waited for the lock."""
     done = _number(connection, address, place)
     if not connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (place,)).fetchall():
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(place)))
     connection.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.Identifier(place)))
     if done:
-        # Those who are writing finish first.
+        # Wait for the transactions that are under way: each has read this table.
         connection.execute("LOCK TABLE migrated IN ACCESS EXCLUSIVE MODE")
     try:
         for number in range(done, len(MIGRATIONS)):
@@ -247,7 +473,7 @@ def _step(connection: Connection, address: Address, place: str) -> None:
 def _number(connection: Connection, address: Address, place: str) -> int:
     """Return how many migrations were carried out.
 
-    The catalogue is asked, and not `to_regclass`: that remembers that there was no such table.
+    The catalogue is queried, and not `to_regclass`, which caches that there was no such table.
     """
     has_any = "SELECT FROM pg_tables WHERE schemaname = %s AND tablename = 'migrated'"
     if not connection.execute(has_any, (place,)).fetchall():
@@ -265,226 +491,3 @@ def _refuse_encoding(connection: Connection, address: Address) -> None:
         raise UnusableStore(
             f"the store {address} has the encoding {row[0] if row else ''}: make a database with the encoding UTF8"
         )
-
-
-MOST = 10
-"""Connections of one process; threads beyond that wait for each other."""
-
-PATIENCE = 60.0
-"""Seconds to wait for another writer, or for a connection when all are in use."""
-
-PROBE = 1.0
-"""Seconds without a connection after which the server is asked whether it is there at all."""
-
-ATTEMPTS = 10
-"""How often a transaction is begun that the server gave up because it and another waited for each other."""
-
-# All in one message. What is set holds for the transaction only, so that a server-side pool may stand between.
-_BEGIN = """
-BEGIN ISOLATION LEVEL {mode};
-SET LOCAL search_path = {place};
-SET LOCAL lock_timeout = '{patience:.0f}ms';
-SET LOCAL idle_in_transaction_session_timeout = '{patience:.0f}ms';
-SET LOCAL jit = off;
-SELECT number FROM migrated
-"""
-_READING = "REPEATABLE READ READ ONLY"
-_WRITING = "READ COMMITTED READ WRITE"
-
-_SILENCE = logging.NullHandler()
-"""What goes wrong reaches the caller as an error; without a handler the pool's warnings would land on the terminal."""
-
-Answer = TypeVar("Answer")
-
-
-class SilentServer(psycopg.OperationalError):
-    """The server did not answer, and takes no new connections either."""
-
-
-class Attentive(psycopg.Connection[tuple[object, ...]]):
-    """A connection that does not wait for ever: what is not answered for `patience` seconds makes it look for the server."""
-
-    patience: float = 10.0
-
-    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **options: Any) -> Answer:  # noqa: ANN401 - as the driver has it
-        """Wait for what the server answers, or raise SilentServer and close the connection."""
-        try:
-            return super().wait(self._watched(gen), *args, **options)
-        except SilentServer:
-            self.pgconn.finish()
-            raise
-
-    def _watched(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        """Go on with what the driver does; it says `ready` is 0 several times a second while nothing comes."""
-        heard = asked = time.monotonic()
-        try:
-            state = next(gen)
-            while True:
-                ready = yield state
-                now = time.monotonic()
-                if ready:
-                    heard = asked = now
-                elif now - heard > PATIENCE + self.patience:
-                    raise SilentServer(f"the server did not answer for {now - heard:.0f} s")
-                elif now - asked > self.patience:
-                    self._look_for_server(now - heard)
-                    asked = time.monotonic()
-                state = gen.send(ready)
-        except StopIteration as done:
-            answer: Answer = done.value
-            return answer
-
-    def _look_for_server(self, silent: float) -> None:
-        """Raise SilentServer unless somebody answers at the same address."""
-        # The driver leaves the password out of what a connection tells of itself.
-        info = make_conninfo(self.info.dsn, password=self.info.password or None)
-        try:
-            psycopg.connect(info, autocommit=True).close()
-        except psycopg.OperationalError:
-            raise SilentServer(
-                f"the server did not answer for {silent:.0f} s and takes no connection: it is stopped or cannot be reached"
-            ) from None
-
-
-_Pool = ConnectionPool[Attentive]
-
-
-class Connections:
-    """Carries out work in transactions; what fails inside one is rolled back."""
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._is_closed = False
-        self._pools: dict[int, _Pool] = {}
-        """By process: what a forked process inherits it neither uses nor closes."""
-        logging.getLogger("psycopg.pool").addHandler(_SILENCE)
-        with translated(address), self._direct() as connection:
-            place = sql.Identifier(migrate(connection, address)).as_string(connection)
-        begins = (
-            _BEGIN.format(mode=mode, place=place, patience=PATIENCE * 1000) for mode in (_READING, _WRITING)
-        )
-        self._begin_reading, self._begin_writing = (begin.encode() for begin in begins)
-
-    def reading(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Read one consistent state, whatever others write meanwhile."""
-        with translated(self._address), self._transaction(self._begin_reading) as connection:
-            return work(connection)
-
-    def writing(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Write all or nothing; work that got into a deadlock with another's is begun again."""
-        for _ in range(ATTEMPTS):
-            try:
-                with translated(self._address), self._transaction(self._begin_writing) as connection:
-                    return work(connection)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
-                continue
-        raise UnusableStore(f"too many write the same to the store {self._address} at once: try again")
-
-    def close(self) -> None:
-        """Close what is idle now, and what is in use when it comes back."""
-        self._is_closed = True
-        own = self._pools.pop(os.getpid(), None)
-        if own is not None:
-            own.close()
-
-    @contextmanager
-    def _transaction(self, begin: bytes) -> Iterator[Connection]:
-        pool = self._own_pool()
-        connection = self._begun(pool, begin)
-        try:
-            yield connection
-            self._commit(connection)
-        except BaseException:
-            _roll_back(connection)
-            raise
-        finally:
-            pool.putconn(connection)
-
-    def _begun(self, pool: _Pool, begin: bytes) -> Attentive:
-        """Return a connection with a transaction begun; those that broke while they were idle are put away."""
-        for _ in range(MOST):
-            connection = self._taken(pool)
-            try:
-                self._begin(connection, begin)
-            except BaseException as error:
-                _roll_back(connection)
-                pool.putconn(connection)
-                is_broken = isinstance(error, psycopg.OperationalError) and connection.closed
-                if not is_broken or isinstance(error, SilentServer):
-                    raise
-            else:
-                return connection
-        raise UnusableStore(
-            f"the store {self._address} cannot be used (the server ends every connection): look into its log"
-        )
-
-    def _begin(self, connection: Connection, begin: bytes) -> None:
-        cursor = connection.execute(begin, prepare=False)
-        row = cursor.set_result(-1).fetchone()
-        refuse_newer(cast("int", row[0]) if row else 0, self._address)
-
-    def _commit(self, connection: Connection) -> None:
-        try:
-            connection.execute("COMMIT")
-        except psycopg.OperationalError:
-            if not connection.closed:
-                raise
-            raise UnusableStore(
-                f"the connection to the store {self._address} broke in the last moment: read the session again to see what was kept"
-            ) from None
-
-    def _taken(self, pool: _Pool) -> Attentive:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            try:
-                return pool.getconn(timeout=PROBE)
-            except PoolClosed:
-                raise self._closed() from None
-            except PoolTimeout:
-                # The pool does not say why it has none; if the server is gone, this does.
-                self._direct().close()
-        raise UnusableStore(
-            f"all {MOST} connections to the store {self._address} were in use for {PATIENCE:.0f} s: use fewer threads"
-        )
-
-    def _own_pool(self) -> _Pool:
-        if self._is_closed:
-            raise self._closed()
-        pool = self._pools.get(os.getpid())
-        if pool is None:
-            new = self._opened()
-            pool = self._pools.setdefault(os.getpid(), new)
-            if pool is not new:
-                new.close()
-        return pool
-
-    def _closed(self) -> UnusableStore:
-        return UnusableStore(f"the store {self._address} was closed: open it again")
-
-    def _opened(self) -> _Pool:
-        return ConnectionPool(
-            self._address.conninfo,
-            connection_class=Attentive,
-            kwargs={"autocommit": True},
-            configure=self._configure,
-            min_size=0,
-            max_size=MOST,
-            num_workers=1,
-            reconnect_timeout=PROBE,
-            open=True,
-        )
-
-    def _configure(self, connection: Attentive) -> None:
-        connection.patience = self._address.patience
-
-    def _direct(self) -> Connection:
-        return psycopg.connect(self._address.conninfo, autocommit=True)
-
-
-def _roll_back(connection: Connection) -> None:
-    """Undo what was done; where even that fails the connection is closed, and the server undoes it."""
-    try:
-        if not connection.closed:
-            connection.execute("ROLLBACK")
-    except psycopg.Error:
-        connection.close()

@@ -17,32 +17,32 @@ from lowwater.core.stored import (
 )
 from lowwater.stores.postgres import queries
 from lowwater.stores.postgres.connections import Address, Connections
-from lowwater.stores.postgres.queries import append, copy, delete, ready, search
-from lowwater.stores.shared import AccountsApart, Conceal, as_it_is
+from lowwater.stores.postgres.queries import append, copy, delete, pack_append, search
+from lowwater.stores.shared import AccountFallback, Conceal, conceal_nothing
 
 
 class PostgresStore:
-    """Keeps sessions in tables that any number of threads, processes and machines may use; they are made if missing.
+    """Keeps sessions in tables that any number of threads, processes and machines may use; missing tables are created.
 
-    The tables are in the schema `lowwater`, or in the first that the address has in its `search_path`
+    The tables are in the schema `lowwater`, or in the first schema of the `search_path` in the address
     (`?options=-csearch_path%3Dmine`).
     """
 
-    def __init__(self, address: str, *, conceal: Conceal = as_it_is) -> None:
+    def __init__(self, address: str, *, conceal: Conceal = conceal_nothing) -> None:
         self._conceal = conceal
         self._connections = Connections(Address(address))
-        self._accounts = AccountsApart(Address(address))
+        self._accounts = AccountFallback(Address(address))
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
-        """Keep what is new in one transaction, or raise StaleLedger."""
+        """Store an append in one transaction, or raise StaleLedger."""
 
         def write(new: Append) -> int:
-            packed = ready(new)
+            packed = pack_append(new)
             return self._connections.writing(
                 lambda connection: append(connection, session, expected, packed, self._conceal)
             )
 
-        return self._accounts.written(new, write)
+        return self._accounts.write(new, write)
 
     def read(self, session: str, /, *, since: int = 0, until: int | None = None) -> Stored:
         """Return what was appended after `since` and not after `until`."""
@@ -65,22 +65,22 @@ class PostgresStore:
         )
 
     def copy(self, session: str, to: str, about: About, /) -> int:
-        """Begin another session with the ledger of this one."""
+        """Create the session `to` with the ledger of this one."""
         return self._connections.writing(lambda connection: copy(connection, session, to, about))
 
     def delete(self, session: str, /, *others: str) -> bool:
-        """Forget sessions; their rows are gone when it returns, and the bytes once the server has vacuumed the tables."""
+        """Delete sessions; their rows are gone when it returns, their bytes when the server has vacuumed the tables."""
         return sum(self._delete_one(name) for name in (session, *others)) > 0
 
     def _delete_one(self, session: str) -> bool:
         return self._connections.writing(lambda connection: delete(connection, session))
 
     def sessions(self) -> list[Listed]:
-        """Return all sessions, the one changed last first."""
+        """Return all sessions, most recently changed first."""
         return self._connections.reading(queries.sessions)
 
     def accounts(self, sessions: Sequence[str] | None = None, /) -> list[Account]:
-        """Return what these sessions, or all, did and cost."""
+        """Return the turn records and events of these sessions, or of all."""
         return self._connections.reading(lambda connection: queries.accounts(connection, sessions))
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
@@ -88,17 +88,17 @@ class PostgresStore:
         return self._connections.reading(lambda connection: search(connection, words, session, limit))
 
     def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
-        """Note what a session was seen with."""
+        """Record the digests a session was last seen with."""
         self._connections.writing(lambda connection: queries.record_fingerprint(connection, fingerprint))
 
     def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes], /) -> list[FingerprintMatch]:
-        """Return the sessions that were seen with one of these keys."""
+        """Return the sessions that were once seen with one of these digests."""
         return self._connections.reading(
             lambda connection: queries.lookup_fingerprints(connection, tenant, keys)
         )
 
     def secret(self) -> bytes:
-        """Return the bytes that were drawn when the tables were made."""
+        """Return the random bytes that were drawn when the tables were created."""
         return self._connections.reading(queries.secret)
 
     def close(self) -> None:

@@ -1,4 +1,8 @@
-"""Connections to one SQLite file, its tables, and what SQLite's errors mean."""
+"""One SQLite file: its address, its schema and migrations, transactions on it, and SQLite's errors as ours.
+
+The file runs in write-ahead-log mode, so its newest commits may be in FILE-wal only. `counters.in_log` says whether they
+may be: a copy of the file without its log is then refused, instead of silently losing those commits.
+"""
 
 import os
 import sqlite3
@@ -14,17 +18,45 @@ from msgspec import Struct
 from lowwater.errors import BadInput, BadSetting, DamagedStore, LowwaterError, NewerSchema, UnusableStore
 
 SQLITE = "sqlite:///"
+
 _SYNC = "?sync="
 
 Sync = Literal["full", "normal"]
-"""What a commit outlives: with `full` a loss of power, with `normal` the process, however it ends.
+"""What a commit survives: with `full` a loss of power, with `normal` any end of the process.
 
-With `normal` a loss of power may take back the last commits, newest first; the file stays whole in either case.
+With `normal` a loss of power may undo the last commits, newest first; the file stays consistent in either case.
 """
+
+APPLICATION = 0x4C57_5452
+"""SQLite's application id, which marks the file as ours: the letters LWTR."""
+
+OLDEST = (3, 35, 0)
+"""The first SQLite with RETURNING."""
+
+PATIENCE = 60.0
+"""Seconds to wait for another writer; a commit takes milliseconds, but there may be many in the queue."""
+
+BACKUP_PAGES = 1_000
+"""Pages of a backup that are copied at a time; others may write in between, and what they change is copied again."""
+
+CACHE = 8_000
+"""Kilobytes of pages that a connection caches; merging the index is faster than with SQLite's default of 2,000."""
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "make room on the disk or choose another place",
+    sqlite3.SQLITE_IOERR: "check the disk, or choose another place",
+    sqlite3.SQLITE_READONLY: "give the right to write the file and its folder, or choose another place",
+    sqlite3.SQLITE_CANTOPEN: "give the right to write the file and its folder, or choose another place",
+    sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
+}
+
+_MISSING = ("no such table", "no such column")
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class SqliteAddress(Struct, frozen=True, kw_only=True):
-    """A file, and how sure its commits are."""
+    """A file, and how durable its commits are."""
 
     path: Path
     sync: Sync = "full"
@@ -45,171 +77,8 @@ def sqlite_address(address: str) -> SqliteAddress | None:
     )
 
 
-_ADVICE = {
-    sqlite3.SQLITE_FULL: "make room on the disk or choose another place",
-    sqlite3.SQLITE_IOERR: "check the disk, or choose another place",
-    sqlite3.SQLITE_READONLY: "give the right to write the file and its folder, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "give the right to write the file and its folder, or choose another place",
-    sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
-}
-_MISSING = ("no such table", "no such column")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-@contextmanager
-def translated(path: object) -> Iterator[None]:
-    """Turn what the disk does to SQLite into UnusableStore and DamagedStore; a mistake of ours stays what it is."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGED:
-            said = (
-                f"the store {path} is damaged ({error}): restore a backup, or get out what is whole with "
-                f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
-            )
-            raise DamagedStore(said) from error
-        if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
-            said = f"the store {path} cannot be used ({error}): restore a copy with all of its tables, or choose another place"
-            raise UnusableStore(said) from error
-        if code not in _ADVICE:
-            raise
-        raise UnusableStore(f"the store {path} cannot be used ({error}): {_ADVICE[code]}") from error
-    except UnicodeEncodeError as error:
-        raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
-    except OSError as error:
-        said = f"the store {path} cannot be opened ({error.strerror}): {_ADVICE[sqlite3.SQLITE_CANTOPEN]}"
-        raise UnusableStore(said) from error
-
-
-APPLICATION = 0x4C57_5452
-"""Tells the file from other programs' databases; the letters LWTR."""
-
-_FIRST = (
-    """CREATE TABLE sessions (
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
-        entries INTEGER NOT NULL DEFAULT 0, messages INTEGER NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0,
-        turns INTEGER NOT NULL DEFAULT 0, compactions INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
-        opened_at REAL, changed_at REAL, title TEXT NOT NULL, source TEXT NOT NULL, parent TEXT NOT NULL,
-        ended_at REAL, ended_because TEXT NOT NULL)""",
-    # Rewritten seldom: beside the figures above, which change with every append, it would be rewritten with them.
-    "CREATE TABLE carried (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-    # One row. What of the contents is not in the index has a higher id than `indexed`; versions are the appends' own by now.
-    "CREATE TABLE counters (version INTEGER NOT NULL, indexed INTEGER NOT NULL)",
-    "INSERT INTO counters (version, indexed) VALUES (0, 0)",
-    """CREATE TABLE appends (
-        session INTEGER NOT NULL, version INTEGER NOT NULL, entries INTEGER NOT NULL,
-        PRIMARY KEY (session, version)) WITHOUT ROWID""",
-    """CREATE TABLE entries (
-        session INTEGER NOT NULL, position INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
-        kind TEXT NOT NULL, messages INTEGER NOT NULL, tokens INTEGER NOT NULL, body BLOB NOT NULL,
-        PRIMARY KEY (session, position)) WITHOUT ROWID""",
-    """CREATE INDEX landmarks ON entries (session, position, kind, at, messages, tokens)
-        WHERE kind <> 'appended'""",
-    "CREATE TABLE contents (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
-    """CREATE TABLE messages (
-        session INTEGER NOT NULL, number INTEGER NOT NULL, content INTEGER NOT NULL, tokens INTEGER NOT NULL,
-        PRIMARY KEY (session, number)) WITHOUT ROWID""",
-    "CREATE INDEX messages_by_content ON messages (content)",
-    """CREATE TABLE turns (
-        session INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, model TEXT NOT NULL,
-        uncached INTEGER, cache_read INTEGER, cache_write INTEGER, cache_write_long INTEGER, output INTEGER,
-        cost INTEGER, untouched INTEGER, removed INTEGER NOT NULL, decision TEXT NOT NULL, body BLOB NOT NULL,
-        PRIMARY KEY (session, version)) WITHOUT ROWID""",
-    """CREATE TABLE compaction_events (
-        session INTEGER NOT NULL, version INTEGER NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
-        kind TEXT NOT NULL, reason TEXT NOT NULL, model TEXT, mode TEXT, mechanisms TEXT, number INTEGER,
-        tokens_before INTEGER NOT NULL, tokens_after INTEGER NOT NULL, reclaimed INTEGER NOT NULL, ratio REAL,
-        items_before INTEGER, items_after INTEGER, first_changed INTEGER, disturbed INTEGER, summary_tokens INTEGER,
-        summarizer TEXT, score REAL, seconds REAL, cost INTEGER, price INTEGER, saves INTEGER, payback REAL,
-        rejected INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, ordinal)) WITHOUT ROWID""",
-    # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
-    "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
-    f"PRAGMA application_id = {APPLICATION}",
-)
-
-_TRAILS = (
-    # The lists that clients of a gateway keep, as digests; `newest` are those that a session was last seen with.
-    """CREATE TABLE trails (
-        tenant TEXT NOT NULL, key BLOB NOT NULL, session INTEGER NOT NULL, hint TEXT NOT NULL, newest INTEGER NOT NULL,
-        PRIMARY KEY (tenant, key, session)) WITHOUT ROWID""",
-    "CREATE INDEX trails_by_session ON trails (session, newest)",
-    "CREATE TABLE secret (body BLOB NOT NULL)",
-    "INSERT INTO secret (body) VALUES (randomblob(32))",
-)
-
-_VERSIONS = (
-    # SQLite gives an append the number after the highest one. A counter beside it would be one more page of every commit.
-    "ALTER TABLE appends RENAME TO old_appends",
-    "CREATE TABLE appends (version INTEGER PRIMARY KEY, session INTEGER NOT NULL, entries INTEGER NOT NULL)",
-    "INSERT INTO appends (version, session, entries) SELECT version, session, entries FROM old_appends ORDER BY version",
-    # A version that was given once is not given again, even when all that had it is gone.
-    "INSERT OR IGNORE INTO appends (version, session, entries) SELECT version, 0, 0 FROM counters WHERE version > 0",
-    "DROP TABLE old_appends",
-    "ALTER TABLE counters DROP COLUMN version",
-)
-
-_IN_LOG = (
-    # Whether commits may be in the write-ahead log only: see `sqlite.connections`. Besides, a compaction may be told by what it
-    # changed since the one before, which no older Lowwater can read.
-    "ALTER TABLE counters ADD COLUMN in_log INTEGER NOT NULL DEFAULT 0",
-)
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG)
-"""What leads from each schema to the next; the number of the schema is how many were carried out."""
-
-
-def migrate(connection: sqlite3.Connection, path: object) -> None:
-    """Bring the file up to this version's schema, or raise NewerSchema or UnusableStore and leave it as it is."""
-    if _schema(connection, path) == len(MIGRATIONS):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have done it while this one waited.
-        for number in range(_schema(connection, path), len(MIGRATIONS)):
-            for statement in MIGRATIONS[number]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number + 1}")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
-    """Raise NewerSchema if another process has brought the file beyond this version since it was opened."""
-    (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    if schema > len(MIGRATIONS):
-        raise NewerSchema(
-            f"the store {path} has schema {schema} and this Lowwater knows {len(MIGRATIONS)}: use a newer Lowwater"
-        )
-
-
-def _schema(connection: sqlite3.Connection, path: object) -> int:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables and application != APPLICATION:
-        raise UnusableStore(f"the store {path} is another program's database: choose another file")
-    refuse_newer(connection, path)
-    (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(schema)
-
-
-OLDEST = (3, 35, 0)
-"""The first SQLite that answers a write with what it wrote."""
-
-PATIENCE = 60.0
-"""Seconds to wait for another writer; a commit takes milliseconds, but there may be many in the queue."""
-
-BACKUP_PAGES = 1_000
-"""Pages of a copy that are written at a time; others may write in between, and what they change is copied again."""
-
-CACHE = 8_000
-"""Kilobytes of pages that a connection keeps; the index is merged faster than with the 2,000 that SQLite takes."""
-
-
 class Connections:
-    """Hands out transactions; what fails inside one is rolled back."""
+    """Opens transactions on one file, from any thread; what fails inside one is rolled back."""
 
     def __init__(self, path: Path, *, sync: Sync = "full") -> None:
         self.path = path
@@ -223,18 +92,18 @@ class Connections:
             _create(path)
             refuse_without_log(path)
             self._idle.append(self._opened())
-        # A program that just ends lets Python close its connections, and SQLite then removes the log.
+        # If a program ends without `close`, Python closes its connections and SQLite removes the log: clear the mark before.
         self._at_exit = weakref.finalize(self, _settle, self._idle, self._process, path)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read one consistent state, whatever others write meanwhile."""
+        """Open a transaction that sees one consistent state, whatever others write meanwhile."""
         with self._borrowed() as borrowed, _transaction(borrowed, "BEGIN"):
             yield borrowed
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Be the only writer until the end, then commit."""
+        """Open a transaction as the only writer, and commit at the end."""
         with self._borrowed() as borrowed:
             with _transaction(borrowed, "BEGIN IMMEDIATE"):
                 borrowed.refuse_replaced(self.path)
@@ -253,7 +122,7 @@ class Connections:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when it comes back."""
+        """Close the idle connections now, and those in use when they are given back."""
         self._is_closed = True
         self._leave_to_parent()
         _settle(self._idle, self._process, self.path)
@@ -272,7 +141,7 @@ class Connections:
         ):
             try:
                 connection.backup(copy, pages=BACKUP_PAGES, sleep=0.01)
-                # The copy is whole in one file: it has no log.
+                # The copy is complete in one file and has no log.
                 copy.execute("PRAGMA journal_mode = DELETE").fetchall()
                 copy.execute("UPDATE counters SET in_log = 0")
                 copy.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -292,7 +161,7 @@ class Connections:
                 self._give_back(connection)
                 raise
             except BaseException:
-                # Closing rolls back, and does so even where ROLLBACK itself would fail.
+                # Closing rolls back too, even if ROLLBACK itself would fail.
                 _settle([connection], self._process, self.path)
                 raise
             self._give_back(connection)
@@ -310,7 +179,7 @@ class Connections:
             self.close()
 
     def _leave_to_parent(self) -> None:
-        """SQLite forbids a forked process to use, or even to close, what its parent opened."""
+        """In a forked process, set the parent's connections aside: SQLite forbids to use, or even to close, them."""
         if self._process != os.getpid():
             self._inherited += self._idle
             self._idle = []
@@ -323,7 +192,7 @@ class Connections:
         )
         connection.text_factory = _text
         try:
-            # Only in a file that has no tables yet: free pages can then be given back to the disk.
+            # Takes effect only in a file without tables: free pages can then be given back to the disk.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute(f"PRAGMA synchronous = {self._sync}")
             connection.execute(f"PRAGMA cache_size = -{CACHE}")
@@ -362,22 +231,47 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def _create(path: Path) -> None:
+    """Create the file and its folder if missing, for this user only; SQLite gives the log the file's permissions."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # An existing file is not opened: closing it would release the POSIX locks that another connection of this process holds.
+    if not (path.is_file() and os.access(path, os.R_OK | os.W_OK)):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, once in a file's life; SQLite's busy timeout does not cover this statement."""
+    until = time.monotonic() + PATIENCE
+    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _text(data: bytes) -> str:
+    """Decode text leniently: one damaged text must not keep its whole row from being read."""
+    return data.decode(errors="replace")
+
+
 def _settle(idle: list[_Connection], process: int, path: Path) -> None:
-    """Close connections; the file says before that no commit is in the log only, for SQLite may now move it and remove it."""
+    """Close connections, after clearing the mark `in_log`: with the last one, SQLite moves the log into the file and removes it."""
     if process != os.getpid():
-        return  # SQLite forbids a forked process even to close what its parent opened.
+        return  # a forked process may not close its parent's connections
     while idle:
         connection = idle.pop()
-        final_without_proposals = bool(idle) or _clear_mark(connection)
+        is_marked_clean = bool(idle) or _clear_mark(connection)
         connection.close()
-        if not final_without_proposals and path.exists() and not log_of(path).exists():
-            # SQLite moved the whole log into the file and removed it, though the file could not be marked: an empty log says so.
+        if not is_marked_clean and path.exists() and not log_of(path).exists():
+            # SQLite removed the log, but the mark could not be cleared: an empty log keeps the file from being refused.
             with suppress(OSError):
                 os.close(os.open(log_of(path), os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def _clear_mark(connection: sqlite3.Connection) -> bool:
-    """Return whether the file says that no commit is in its log only."""
+    """Clear the mark `in_log`, and return whether that worked."""
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -389,7 +283,7 @@ def _clear_mark(connection: sqlite3.Connection) -> bool:
 
 
 def _files(path: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Return what tells the file and its log from others of the same names; None for one that is not there."""
+    """Return the identity (device and inode) of the file and of its log; None for one that does not exist."""
     return _identity(path), _identity(log_of(path))
 
 
@@ -407,16 +301,16 @@ def log_of(path: Path) -> Path:
 
 
 def refuse_without_log(path: Path) -> None:
-    """Raise UnusableStore if the file says that there are commits in its log, and there is no log."""
+    """Raise UnusableStore if the file is marked as having commits in its log, and there is no log."""
     log = log_of(path)
     if log.exists() or not path.stat().st_size:
         return
-    # `immutable` looks at the file alone; an ordinary connection would make an empty log, and the next one believe it.
+    # `immutable` reads the file alone; an ordinary connection would create an empty log, and the next one would believe it.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
         try:
             is_marked = connection.execute("SELECT in_log FROM counters").fetchone()[0]
         except sqlite3.OperationalError:
-            return  # an older schema, or no store at all: said elsewhere
+            return  # an older schema, or no store at all: reported elsewhere
     if is_marked and not log.exists():
         raise UnusableStore(
             f"the newest commits of the store {path} are in {log.name}, which is missing: put it back beside the file; "
@@ -425,7 +319,7 @@ def refuse_without_log(path: Path) -> None:
 
 
 def refuse_old(version: tuple[int, ...], path: object) -> None:
-    """Raise UnusableStore if Python was built with an SQLite of a version that is too old."""
+    """Raise UnusableStore if Python was built with an SQLite that is too old."""
     if version < OLDEST:
         has, needed = (".".join(map(str, numbers)) for numbers in (version, OLDEST))
         raise UnusableStore(
@@ -433,26 +327,137 @@ def refuse_old(version: tuple[int, ...], path: object) -> None:
         )
 
 
-def _text(data: bytes) -> str:
-    """Text that is damaged must not keep its whole row from being read."""
-    return data.decode(errors="replace")
+@contextmanager
+def translated(path: object) -> Iterator[None]:
+    """Turn failures of the disk or the file into UnusableStore and DamagedStore; other errors are bugs and pass through."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGED:
+            said = (
+                f"the store {path} is damaged ({error}): restore a backup, or get out what is whole with "
+                f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
+            )
+            raise DamagedStore(said) from error
+        if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
+            said = f"the store {path} cannot be used ({error}): restore a copy with all of its tables, or choose another place"
+            raise UnusableStore(said) from error
+        if code not in _ADVICE:
+            raise
+        raise UnusableStore(f"the store {path} cannot be used ({error}): {_ADVICE[code]}") from error
+    except UnicodeEncodeError as error:
+        raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
+    except OSError as error:
+        said = f"the store {path} cannot be opened ({error.strerror}): {_ADVICE[sqlite3.SQLITE_CANTOPEN]}"
+        raise UnusableStore(said) from error
 
 
-def _create(path: Path) -> None:
-    """Make the file and its folder if need be, for this user only; SQLite gives its log the rights of the file."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Not opened if it is there: closing it would take away the locks that another store of this process has on it.
-    if not (path.is_file() and os.access(path, os.R_OK | os.W_OK)):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+_FIRST = (
+    """CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
+        entries INTEGER NOT NULL DEFAULT 0, messages INTEGER NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0,
+        turns INTEGER NOT NULL DEFAULT 0, compactions INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
+        opened_at REAL, changed_at REAL, title TEXT NOT NULL, source TEXT NOT NULL, parent TEXT NOT NULL,
+        ended_at REAL, ended_because TEXT NOT NULL)""",
+    # In a table of its own: in `sessions`, it would be rewritten with every append.
+    "CREATE TABLE carried (session INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    # One row. Contents with an id above `indexed` are not in the search index yet.
+    "CREATE TABLE counters (version INTEGER NOT NULL, indexed INTEGER NOT NULL)",
+    "INSERT INTO counters (version, indexed) VALUES (0, 0)",
+    """CREATE TABLE appends (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, entries INTEGER NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    """CREATE TABLE entries (
+        session INTEGER NOT NULL, position INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, messages INTEGER NOT NULL, tokens INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, position)) WITHOUT ROWID""",
+    """CREATE INDEX landmarks ON entries (session, position, kind, at, messages, tokens)
+        WHERE kind <> 'appended'""",
+    "CREATE TABLE contents (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, body BLOB NOT NULL)",
+    """CREATE TABLE messages (
+        session INTEGER NOT NULL, number INTEGER NOT NULL, content INTEGER NOT NULL, tokens INTEGER NOT NULL,
+        PRIMARY KEY (session, number)) WITHOUT ROWID""",
+    "CREATE INDEX messages_by_content ON messages (content)",
+    """CREATE TABLE turns (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL, model TEXT NOT NULL,
+        uncached INTEGER, cache_read INTEGER, cache_write INTEGER, cache_write_long INTEGER, output INTEGER,
+        cost INTEGER, untouched INTEGER, removed INTEGER NOT NULL, decision TEXT NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, version)) WITHOUT ROWID""",
+    """CREATE TABLE compaction_events (
+        session INTEGER NOT NULL, version INTEGER NOT NULL, ordinal INTEGER NOT NULL, at REAL NOT NULL,
+        kind TEXT NOT NULL, reason TEXT NOT NULL, model TEXT, mode TEXT, mechanisms TEXT, number INTEGER,
+        tokens_before INTEGER NOT NULL, tokens_after INTEGER NOT NULL, reclaimed INTEGER NOT NULL, ratio REAL,
+        items_before INTEGER, items_after INTEGER, first_changed INTEGER, disturbed INTEGER, summary_tokens INTEGER,
+        summarizer TEXT, score REAL, seconds REAL, cost INTEGER, price INTEGER, saves INTEGER, payback REAL,
+        rejected INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, ordinal)) WITHOUT ROWID""",
+    # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
+    "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
+    f"PRAGMA application_id = {APPLICATION}",
+)
+
+_TRAILS = (
+    # Fingerprints: digests of the message lists that a gateway's clients keep. `newest` are those a session was last seen with.
+    """CREATE TABLE trails (
+        tenant TEXT NOT NULL, key BLOB NOT NULL, session INTEGER NOT NULL, hint TEXT NOT NULL, newest INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key, session)) WITHOUT ROWID""",
+    "CREATE INDEX trails_by_session ON trails (session, newest)",
+    "CREATE TABLE secret (body BLOB NOT NULL)",
+    "INSERT INTO secret (body) VALUES (randomblob(32))",
+)
+
+_VERSIONS = (
+    # SQLite numbers a new row one above the highest. A counter in another table would cost every commit one more page.
+    "ALTER TABLE appends RENAME TO old_appends",
+    "CREATE TABLE appends (version INTEGER PRIMARY KEY, session INTEGER NOT NULL, entries INTEGER NOT NULL)",
+    "INSERT INTO appends (version, session, entries) SELECT version, session, entries FROM old_appends ORDER BY version",
+    # A version is never given twice, even after everything that had it was deleted.
+    "INSERT OR IGNORE INTO appends (version, session, entries) SELECT version, 0, 0 FROM counters WHERE version > 0",
+    "DROP TABLE old_appends",
+    "ALTER TABLE counters DROP COLUMN version",
+)
+
+_IN_LOG = (
+    # Whether commits may be in the write-ahead log only. From this schema on, a compaction may be stored as its difference
+    # from the one before, which older versions of Lowwater cannot read.
+    "ALTER TABLE counters ADD COLUMN in_log INTEGER NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG)
+"""The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, once in a file's life; SQLite does not wait for others there by itself."""
-    until = time.monotonic() + PATIENCE
-    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
+def migrate(connection: sqlite3.Connection, path: object) -> None:
+    """Bring the file up to this version's schema, or raise NewerSchema or UnusableStore and leave it as it is."""
+    if _schema(connection, path) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        for number in range(_schema(connection, path), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def refuse_newer(connection: sqlite3.Connection, path: object) -> None:
+    """Raise NewerSchema if a newer Lowwater has migrated the file since it was opened."""
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    if schema > len(MIGRATIONS):
+        raise NewerSchema(
+            f"the store {path} has schema {schema} and this Lowwater knows {len(MIGRATIONS)}: use a newer Lowwater"
+        )
+
+
+def _schema(connection: sqlite3.Connection, path: object) -> int:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and application != APPLICATION:
+        raise UnusableStore(f"the store {path} is another program's database: choose another file")
+    refuse_newer(connection, path)
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(schema)

@@ -61,11 +61,7 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
         phases=(Phase(mechanism="elide", removed=200), Phase(mechanism="summarize", removed=400)),
         number=number,
         cost=12_345,
-        rejected=(
-            Rejected(
-                by="small", code="references_missing", missing=1, first_missing=("src/lowwater/src/数.py",)
-            ),
-        ),
+        rejected=(Rejected(by="small", code="references_missing", missing=1, first_missing=("src/数.py",)),),
         price=20_000,
         saves=5_000,
         summary_prompts=61_500,

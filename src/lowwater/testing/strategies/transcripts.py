@@ -430,6 +430,9 @@ _ITEM_SAID: st.SearchStrategy[Json] = spoken() | st.lists(
 _ITEM_ANSWERED: st.SearchStrategy[Json] = spoken() | st.lists(
     _item_with_extras(_ANSWER), min_size=1, max_size=2
 )
+_ITEM_OUTPUT: st.SearchStrategy[Json] = texts() | st.lists(
+    _item_with_extras(_ITEM_TEXT | _ITEM_IMAGE), min_size=1, max_size=2
+)
 _TYPED: st.SearchStrategy[Fields] = st.sampled_from(({}, {"type": "message"}))
 _ITEM_REASONING: st.SearchStrategy[Fields] = st.builds(
     lambda said, sealed: {"type": "reasoning", "summary": said, **sealed},
@@ -490,7 +493,7 @@ def _items(draw: st.DrawFn, slot: Slot, kinds: dict[str, Json]) -> list[Fields]:
 
 
 def _output(draw: st.DrawFn, kind: Json) -> Json:
-    return draw(texts() if kind == "local_shell_call" else _OUTPUT)
+    return draw(texts() if kind == "local_shell_call" else _ITEM_OUTPUT)
 
 
 def _item_answer(draw: st.DrawFn, slot: Slot, kinds: dict[str, Json]) -> list[Fields]:
