@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.chat.speaking import defer_interrupt
+from lowwater.chat.protocol import defer_interrupt
 from lowwater.core.messages import Format
 from lowwater.errors import AnswerFailed
 from lowwater.testing.provider import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lowwater.chat.chat import instructions
-from lowwater.chat.tools import Memory, Place, Tool, Toolbox, read_file, search, shell, todo, write_file
+from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
 from lowwater.core.messages import ToolCall
 from lowwater.core.strict_json import write_json
 
@@ -32,7 +32,7 @@ def question(tool: Tool, **arguments: Any) -> str:
 
 def test_read_file_gives_ranges_and_says_how_much_there_is(here: Path) -> None:
     (here / "a.txt").write_text("\n".join(str(number) for number in range(1, 11)))
-    tool = read_file(Place(directory=here))
+    tool = read_file(Workspace(directory=here))
     assert ran(tool, path="a.txt", offset=3, limit=2) == "[a.txt, lines 3-4 of 10]\n3\n4"
     assert ran(tool, path="a.txt").startswith("[a.txt, lines 1-10 of 10]")
     assert "has only 10 lines" in ran(tool, path="a.txt", offset=11)
@@ -42,7 +42,7 @@ def test_read_file_gives_ranges_and_says_how_much_there_is(here: Path) -> None:
 def test_read_file_refuses_what_is_no_text(here: Path) -> None:
     (here / "picture").write_bytes(b"\x89PNG\0\0")
     (here / "empty").write_text("")
-    tool = read_file(Place(directory=here))
+    tool = read_file(Workspace(directory=here))
     assert "no text file" in ran(tool, path="picture")
     assert "is a directory" in ran(tool, path=".")
     assert "is empty" in ran(tool, path="empty")
@@ -51,7 +51,7 @@ def test_read_file_refuses_what_is_no_text(here: Path) -> None:
 def test_reading_below_the_directory_needs_no_question_and_elsewhere_one(here: Path) -> None:
     (here.parent / "secret").write_text("x")
     (here / "link").symlink_to(here.parent / "secret")
-    tool = read_file(Place(directory=here))
+    tool = read_file(Workspace(directory=here))
     assert question(tool, path="sub/file") == ""
     assert "outside" in question(tool, path="../secret")
     assert "outside" in question(tool, path="link")
@@ -59,7 +59,7 @@ def test_reading_below_the_directory_needs_no_question_and_elsewhere_one(here: P
 
 
 def test_write_file_is_asked_for_with_what_it_would_do(here: Path) -> None:
-    tool = write_file(Place(directory=here))
+    tool = write_file(Workspace(directory=here))
     assert question(tool, path="new/a.txt", content="1\n2\n") == (
         "write new/a.txt, 2 lines, a new file\n      │ 1\n      │ 2"
     )
@@ -73,7 +73,7 @@ def test_write_file_is_asked_for_with_what_it_would_do(here: Path) -> None:
 def test_shell_gives_exit_code_and_output_and_no_keys(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-hidden")
     monkeypatch.setenv("MY_KEY", "also-hidden")
-    tool = shell(Place(directory=here), withheld=("MY_KEY",))
+    tool = shell(Workspace(directory=here), withheld=("MY_KEY",))
     assert question(tool, command="ls") == "run: ls"
     assert ran(tool, command="echo out; echo err >&2; exit 3") == "[exit code 3]\nout\nerr\n"
     assert "hidden" not in ran(tool, command="env")
@@ -81,7 +81,7 @@ def test_shell_gives_exit_code_and_output_and_no_keys(here: Path, monkeypatch: p
 
 
 def test_shell_stops_a_command_and_all_it_started_in_time(here: Path) -> None:
-    tool = shell(Place(directory=here))
+    tool = shell(Workspace(directory=here))
     said = ran(tool, command="sh -c 'echo $$ > pid; exec sleep 600' & echo begun; wait", timeout=1)
     assert said.startswith("[stopped after 1 s]")
     assert "begun" in said
@@ -99,7 +99,9 @@ def _is_running(process: int) -> bool:
 
 
 def test_shell_keeps_beginning_and_end_of_an_output_that_is_far_too_long(here: Path) -> None:
-    said = ran(shell(Place(directory=here)), command="echo first; yes 12345678 | head -c 3000000; echo last")
+    said = ran(
+        shell(Workspace(directory=here)), command="echo first; yes 12345678 | head -c 3000000; echo last"
+    )
     assert len(said) < 401_000
     assert "first" in said
     assert said.endswith("last\n")
@@ -116,7 +118,7 @@ def test_search_leaves_out_what_is_ignored(here: Path, has_git: bool) -> None:
     (here / "d.bin").write_bytes(b"needle\0")
     if has_git:
         subprocess.run(["git", "init", "-q"], cwd=here, check=True)
-    tool = search(Place(directory=here))
+    tool = search(Workspace(directory=here))
     assert ran(tool, pattern="needl[e]") == "[1 line]\na.py:2: needle = 1"
     assert ran(tool, glob="*.py") == "[1 file]\na.py"
     assert ran(tool, pattern="nowhere") == "No line."
@@ -124,7 +126,7 @@ def test_search_leaves_out_what_is_ignored(here: Path, has_git: bool) -> None:
 
 def test_search_says_that_there_is_more(here: Path) -> None:
     (here / "many.txt").write_text("x\n" * 500)
-    said = ran(search(Place(directory=here)), pattern="x", limit=10)
+    said = ran(search(Workspace(directory=here)), pattern="x", limit=10)
     assert said.startswith("[10 lines]")
     assert "more than 10" in said
 
@@ -151,7 +153,7 @@ def test_memory_outlives_the_process_once_it_was_flushed_and_keeps_no_secrets(tm
 
 
 def test_every_tool_is_declared_as_both_providers_want_it(here: Path) -> None:
-    place = Place(directory=here)
+    place = Workspace(directory=here)
     tools = [
         shell(place),
         read_file(place),

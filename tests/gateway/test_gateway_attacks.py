@@ -16,8 +16,8 @@ import pytest
 from lowwater.gateway.admission import COPIES, Admission
 from lowwater.gateway.client_request import ClientRequest, UnreadRequest, read_client_request
 from lowwater.gateway.options import Options
-from lowwater.gateway.relay import Unpackable, by_name, unpacked
-from lowwater.gateway.turns import GatewayTurns, Place
+from lowwater.gateway.relay import UndecodableBody, decompress, headers_by_name
+from lowwater.gateway.turns import GatewayTurns, RequestContext
 from lowwater.gateway.upstream import Refused
 from tests.gateway.conftest import Starting, Through, eventually
 from tests.gateway.test_gateway_fairness import BODY, connected, head_of
@@ -94,8 +94,8 @@ def seconds_for(work: Callable[[], object]) -> float:
 
 def test_a_header_that_comes_very_often_is_joined_once() -> None:
     headers = [(b"A", b"b" * 25)] * 80_000
-    assert seconds_for(lambda: by_name(headers)) < 1
-    assert by_name([(b"A", b"1"), (b"b", b"2"), (b"a", b"3")]) == {"a": "1, 3", "b": "2"}
+    assert seconds_for(lambda: headers_by_name(headers)) < 1
+    assert headers_by_name([(b"A", b"1"), (b"b", b"2"), (b"a", b"3")]) == {"a": "1, 3", "b": "2"}
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def is_closed(client: socket.socket) -> bool:
 
 def test_many_files_in_one_body_take_time_by_their_number_and_have_a_limit() -> None:
     def plain(packed: bytes) -> bytes:
-        return b"".join(unpacked(packed, "gzip"))
+        return b"".join(decompress(packed, "gzip"))
 
     one = gzip.compress(b"x" * 3_000_000)
     assert plain(one * 9) == b"x" * 27_000_000
-    assert max(map(len, unpacked(one, "gzip"))) <= 1 << 20
+    assert max(map(len, decompress(one, "gzip"))) <= 1 << 20
 
     def refused() -> None:
-        with pytest.raises(Unpackable):
+        with pytest.raises(UndecodableBody):
             plain(gzip.compress(b"") * 100_000)
 
     assert seconds_for(refused) < 2
-    with pytest.raises(Unpackable):
+    with pytest.raises(UndecodableBody):
         plain(one[:-1])
 
 
@@ -155,16 +155,16 @@ def test_counting_takes_only_its_client_s_threads_and_ends_with_its_client(
 ) -> None:
     through = start()
     done, running, most = threading.Event(), [], []
-    counted = GatewayTurns.counted
+    counted = GatewayTurns.body_for_counting
 
-    def slowly(self: GatewayTurns, asked: ClientRequest, place: Place) -> bytes:
+    def slowly(self: GatewayTurns, asked: ClientRequest, place: RequestContext) -> bytes:
         running.append(1)
         most.append(len(running))
         done.wait(timeout=15)
         running.pop()
         return counted(self, asked, place)
 
-    monkeypatch.setattr(GatewayTurns, "counted", slowly)
+    monkeypatch.setattr(GatewayTurns, "body_for_counting", slowly)
     raw = msgspec.json.encode(BODY)
     head = head_of(len(raw), "sk-greedy").replace(b"/v1/messages", b"/v1/messages/count_tokens")
     try:
@@ -249,9 +249,9 @@ def test_one_address_holds_half_of_the_memory_whatever_its_keys(address: str, mo
         admission = Admission(Options(most_held_bytes=100 * COPIES))
         with ExitStack() as stack:
             for at in range(100):
-                arriving = stack.enter_context(admission.arriving(f"key {at}", address))
+                body = stack.enter_context(admission.receiving(f"key {at}", address))
                 try:
-                    arriving.grow(1)
+                    body.reserve(1)
                 except Refused:
                     break
             return admission.held_bytes // COPIES

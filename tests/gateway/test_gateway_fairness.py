@@ -17,7 +17,7 @@ from lowwater.gateway.client_request import ClientRequest, read_client_request
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
 from lowwater.gateway.session_lookup import MessageCache
-from lowwater.gateway.turns import GatewayTurns, Place
+from lowwater.gateway.turns import GatewayTurns, RequestContext
 from lowwater.session.factories import checked_while_counting
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
@@ -126,14 +126,14 @@ def test_a_list_of_too_many_messages_goes_on_as_it_came(start: Starting) -> None
 def test_open_sessions_are_bounded_by_their_messages() -> None:
     options = Options(open_messages=1_000)
     sessions = OpenSessions(MemoryStore(), options)
-    turns, place = GatewayTurns(sessions, options), Place(tenant="x", base_url="http://a")
+    turns, place = GatewayTurns(sessions, options), RequestContext(tenant="x", base_url="http://a")
     for at in range(6):
         body = many(300)
         body["messages"][0] = {"role": "user", "content": f"conversation {at}"}
         asked = read_client_request("/v1/messages", msgspec.json.encode(body), {})
         assert isinstance(asked, ClientRequest)
         turn = turns.begin(asked, place)
-        turns.accepted(turn)
+        turns.accept(turn)
         turns.end(turn, None)
     assert 2 <= sessions.open <= 4
 
@@ -147,7 +147,10 @@ class Stopped(Exception):
 
 def test_work_can_be_stopped_in_the_middle_and_leaves_nothing_behind() -> None:
     store, options = MemoryStore(), Options(settings=SMALL)
-    turns, place = GatewayTurns(OpenSessions(store, options), options), Place(tenant="x", base_url="http://a")
+    turns, place = (
+        GatewayTurns(OpenSessions(store, options), options),
+        RequestContext(tenant="x", base_url="http://a"),
+    )
     asked = read_client_request("/v1/messages", msgspec.json.encode(many(1_500)), {})
     assert isinstance(asked, ClientRequest)
     checks = 0
@@ -160,7 +163,7 @@ def test_work_can_be_stopped_in_the_middle_and_leaves_nothing_behind() -> None:
 
     last = 0
     with checked_while_counting(check):
-        turns.counted(asked, place)
+        turns.body_for_counting(asked, place)
     whole = checks
     assert whole > 1_600, "it is checked again and again"
     for number in (1, 300, whole - 1):

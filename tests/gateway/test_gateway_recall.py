@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from lowwater.core.messages import Format
-from lowwater.gateway.recall import calls_in, extended
-from lowwater.gateway.response_rewrite import hiding_for
+from lowwater.gateway.recall import recall_calls, request_with_results
+from lowwater.gateway.response_rewrite import rewrite_for
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 
@@ -173,11 +173,11 @@ def test_without_the_option_no_tool_is_added(start: Starting) -> None:
 )
 def test_numbers_that_no_float_holds_do_not_keep_recall_from_an_answer(format: Format, answer: str) -> None:
     whole = f'{{{answer}, "usage": {{"more": 1e999}}, "large": {10**30}}}'.encode()
-    calls = calls_in(whole, format)
+    calls = recall_calls(whole, format)
     assert [(call.id, call.name) for call in calls] == [("1", "lowwater_search")]
     body = b'{"input": []}' if format == "openai_responses" else b'{"messages": []}'
-    assert b"found" in extended(body, whole, calls, ["found"], format)
-    hiding = hiding_for(format)
-    hiding.whole(whole)
-    assert hiding.is_waiting()
-    assert b"lowwater_search" not in hiding.answer()
+    assert b"found" in request_with_results(body, whole, calls, ["found"], format)
+    rewrite = rewrite_for(format)
+    rewrite.add_answer(whole)
+    assert rewrite.only_recalled()
+    assert b"lowwater_search" not in rewrite.answer()

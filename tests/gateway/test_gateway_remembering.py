@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from lowwater.errors import BadInput
 from lowwater.gateway import session_lookup
-from lowwater.gateway.session_lookup import MessageCache, ReadMessage, chain_of, keys_of
+from lowwater.gateway.session_lookup import MessageCache, ReadMessage, chain_keys, prefix_keys
 
 
 def said(*texts: str) -> list[bytes]:
@@ -33,7 +33,7 @@ def test_whatever_was_read_before_a_list_reads_the_same(told: list[list[str]], m
         fresh = MessageCache(0).read(said(*texts), "anthropic")
         assert [each.message for each in read] == [each.message for each in fresh]
         assert [each.raw for each in read] == said(*texts)
-        assert keys_of(read) == tuple(chain_of([each.likeness for each in fresh]))
+        assert prefix_keys(read) == tuple(chain_keys([each.likeness for each in fresh]))
 
 
 def test_a_list_that_grew_is_made_of_the_same_messages() -> None:
@@ -50,14 +50,14 @@ def test_another_thread_that_asks_for_the_same_message_elsewhere_changes_no_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = MessageCache(1_000_000).read(said("a", "b", "c"), "anthropic")
-    wanted = tuple(chain_of([each.likeness for each in read]))
+    wanted = tuple(chain_keys([each.likeness for each in read]))
 
     def overtaken(each: ReadMessage, field: str, value: object) -> None:
         force_setattr(each, field, value)
         force_setattr(each, field, (b"behind others", b"a key of theirs"))
 
     monkeypatch.setattr(session_lookup, "force_setattr", overtaken)
-    assert keys_of(read) == wanted
+    assert prefix_keys(read) == wanted
 
 
 def test_two_formats_never_share_a_message() -> None:

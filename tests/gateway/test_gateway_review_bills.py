@@ -14,11 +14,11 @@ from lowwater.gateway.client_request import ClientRequest, read_client_request
 from lowwater.gateway.observability import Metrics
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
-from lowwater.gateway.turns import Bill, Bills, GatewayTurns, Place
+from lowwater.gateway.turns import GatewayTurns, RecordingQueue, RequestContext, UnrecordedAnswer
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
 
-PLACE = Place(tenant="t", base_url="https://provider.example")
+CONTEXT = RequestContext(tenant="t", base_url="https://provider.example")
 
 
 def asked(*said: str, hint: str = "") -> ClientRequest:
@@ -30,7 +30,7 @@ def asked(*said: str, hint: str = "") -> ClientRequest:
     return read
 
 
-def bill(*said: str, answer: str = "well", hint: str = "") -> Bill:
+def bill(*said: str, answer: str = "well", hint: str = "") -> UnrecordedAnswer:
     told = {
         "id": "m",
         "type": "message",
@@ -40,7 +40,9 @@ def bill(*said: str, answer: str = "well", hint: str = "") -> Bill:
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 9, "output_tokens": 1},
     }
-    return Bill(answer=msgspec.json.encode(told), asked=asked(*said, hint=hint), place=PLACE)
+    return UnrecordedAnswer(
+        answer=msgspec.json.encode(told), client_request=asked(*said, hint=hint), context=CONTEXT
+    )
 
 
 class Recorder:
@@ -53,7 +55,7 @@ class Recorder:
         self.sessions = OpenSessions(self.store, options)
         self.turns = GatewayTurns(self.sessions, options)
         self.may_write, self.is_begun = asyncio.Event(), asyncio.Event()
-        self.bills = Bills(self.turns, self.metrics, self._in_thread)
+        self.bills = RecordingQueue(self.turns, self.metrics, self._in_thread)
 
     async def _in_thread(self, call: Callable[..., None], *arguments: object) -> None:
         self.is_begun.set()
@@ -69,15 +71,15 @@ class Recorder:
 
 
 def test_one_that_is_being_recorded_is_not_lost_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bills, "_MOST", 2)
+    monkeypatch.setattr(bills, "_MOST_WAITING", 2)
 
     async def work() -> None:
         late = Recorder()
-        late.bills.keep(bill("one"))
-        late.bills.keep(bill("two"))
-        writing = asyncio.create_task(late.bills.write())
+        late.bills.enqueue(bill("one"))
+        late.bills.enqueue(bill("two"))
+        writing = asyncio.create_task(late.bills.drain())
         await late.is_begun.wait()
-        late.bills.keep(bill("three"))
+        late.bills.enqueue(bill("three"))
         late.may_write.set()
         assert await writing
         assert late.shape() == [(1, 2)] * 3
@@ -90,13 +92,13 @@ def test_one_that_is_being_recorded_is_not_lost_for_another(monkeypatch: pytest.
 def test_a_turn_waits_for_what_is_being_recorded_and_may_give_up() -> None:
     async def work() -> None:
         late = Recorder()
-        late.bills.keep(bill("one"))
-        late.bills.keep(bill("one", "well", "two"))
-        writing = asyncio.create_task(late.bills.write())
+        late.bills.enqueue(bill("one"))
+        late.bills.enqueue(bill("one", "well", "two"))
+        writing = asyncio.create_task(late.bills.drain())
         await late.is_begun.wait()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(late.bills.caught_up(), 0.01)
-        waiting = asyncio.create_task(late.bills.caught_up())
+            await asyncio.wait_for(late.bills.drain_if_due(), 0.01)
+        waiting = asyncio.create_task(late.bills.drain_if_due())
         writing.cancel()
         late.may_write.set()
         await waiting
@@ -116,11 +118,11 @@ def test_a_request_waits_no_longer_for_late_answers_than_for_the_store(
     async def work() -> None:
         gateway = Gateway(Options(), MemoryStore())
         busy = [gateway._threads.submit(over.wait) for _ in range(app._THREADS)]
-        gateway._bills.keep(bill("one"))
+        gateway._recordings.enqueue(bill("one"))
         try:
             async with asyncio.timeout(20) as patience:
                 with pytest.raises(TimeoutError):
-                    await gateway._prepared(asked("one", "well", "two"), PLACE, "client")
+                    await gateway._prepare_turn(asked("one", "well", "two"), CONTEXT, "client")
             assert not patience.expired()
         finally:
             over.set()
@@ -136,11 +138,11 @@ def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> N
     lists = [("one",), ("one", "well", "two"), ("one", "well", "two", "well", "three")]
     first, late, last = (bill(*each, hint="s") for each in lists)
     for each in (first, last):
-        turns.end(turns.begin(each.asked, PLACE), each.answer)
-    turns.catch_up(late.asked, PLACE, late.answer)
+        turns.end(turns.begin(each.client_request, CONTEXT), each.answer)
+    turns.catch_up(late.client_request, CONTEXT, late.answer)
     (session,) = store.sessions()
     assert (session.turns, session.messages) == (3, 6), "it is billed"
-    turn = turns.begin(asked(*lists[-1], "well", "four", hint="s"), PLACE)
+    turn = turns.begin(asked(*lists[-1], "well", "four", hint="s"), CONTEXT)
     assert turn.session.name == session.name
     assert [each.text for each in turn.session.ledger.view.messages] == [*lists[-1], "well"]
 
@@ -149,12 +151,12 @@ def test_counting_takes_no_place_of_a_session_that_goes_on() -> None:
     options = Options(open_sessions=2)
     sessions = OpenSessions(MemoryStore(), options)
     turns = GatewayTurns(sessions, options)
-    turn = turns.begin(asked("one"), PLACE)
+    turn = turns.begin(asked("one"), CONTEXT)
     turns.end(turn, bill("one").answer)
     grown = ("one", "well", "two")
-    turns.end(turns.begin(asked(*grown), PLACE), bill(*grown, answer="fine").answer)
+    turns.end(turns.begin(asked(*grown), CONTEXT), bill(*grown, answer="fine").answer)
     for number in range(4):
-        turns.counted(asked(f"another {number}"), PLACE)
-        turns.counted(asked("one", "well", f"instead {number}"), PLACE)
+        turns.body_for_counting(asked(f"another {number}"), CONTEXT)
+        turns.body_for_counting(asked("one", "well", f"instead {number}"), CONTEXT)
     assert sessions.open == 1
-    assert turns.begin(asked(*grown, "fine", "three"), PLACE).session is turn.session
+    assert turns.begin(asked(*grown, "fine", "three"), CONTEXT).session is turn.session

@@ -16,7 +16,7 @@ import pytest
 from lowwater.gateway.admission import Shares
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import Options
-from lowwater.gateway.relay import received
+from lowwater.gateway.relay import response_chunks
 from lowwater.gateway.server import served
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
@@ -232,7 +232,7 @@ def test_chunks_that_came_before_a_provider_died_are_delivered() -> None:
         async with server, aiohttp.ClientSession() as client:
             response = await client.get(f"http://127.0.0.1:{port}/")
             with suppress(aiohttp.ClientPayloadError):
-                async for chunk in received(response):
+                async for chunk in response_chunks(response):
                     got.append(chunk)
                     is_busy.set()
                     while response.content.exception() is None:

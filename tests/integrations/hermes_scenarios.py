@@ -192,7 +192,7 @@ def without_calls(base_url: str) -> Facts:
     from hermes_cli.plugins import get_plugin_manager
 
     get_plugin_manager()._middleware.clear()
-    talk.engine._sees_calls = False
+    talk.engine._wraps_calls = False
     talk.steps(1, 20)
     talk.agent.shutdown_memory_provider(talk.history)
     return talk.facts(20)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from lowwater.errors import BadSetting
-from lowwater.integrations.framework import Newest
+from lowwater.integrations.framework import LruCache
 from lowwater.integrations.litellm.messages import StreamListener, answer_of, name_of, told_id
 
 Json = dict[str, Any]
@@ -120,7 +120,7 @@ def test_without_litellm_one_sentence_says_what_to_install():
 
 
 def test_what_is_remembered_of_conversations_does_not_grow_for_ever():
-    windows: Newest[tuple[str, str], int] = Newest(3)
+    windows: LruCache[tuple[str, str], int] = LruCache(3)
     for at in range(100):
         windows[str(at), "m"] = at
         assert windows.get(("0", "m")) == 0, "one that goes on is never forgotten"

@@ -11,8 +11,8 @@ from lowwater import SummaryFailed
 from lowwater.core.view import Summary
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, hang, refuse, write
+from lowwater.testing.provider.caches import InstantRunningCache
 from lowwater.testing.provider.openai import pieces
-from lowwater.testing.provider.prefix_cache import RunningCache
 from lowwater.testing.provider.prompt import quarter
 
 QUIET = Settings(output=OutputSettings(quiet=True))
@@ -103,7 +103,7 @@ def test_one_estimator_serves_trigger_event_status_and_request(opened, coding, p
 def test_the_hit_rate_of_the_cache_stays_high(coding, play):
     """It fell from 90 to 22 % there."""
     played = play(coding(90_000), window=48_000)
-    cache = RunningCache()
+    cache = InstantRunningCache()
     used = [cache.use("gpt-4o", pieces({"messages": sent.messages}), quarter) for sent in played.sent]
     assert played.compactions
     assert sum(u.read for u in used) / sum(u.prompt for u in used) > 0.85

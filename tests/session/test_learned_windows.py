@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.formats.refusals import is_image_refusal
-from lowwater.integrations.framework import learns
+from lowwater.integrations.framework import learn_limit
 from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 
@@ -126,10 +126,10 @@ def test_after_such_a_refusal_older_images_are_dropped_and_the_newest_stay() -> 
         session.append({"role": "user", "content": [result]})
         if number < 2:
             session.append({"role": "assistant", "content": f"Seen {number}."})
-    assert learns(session, RuntimeError(MANY_IMAGES))
+    assert learn_limit(session, RuntimeError(MANY_IMAGES))
     sent = str(session.prepare().as_anthropic()["messages"])
     assert sent.count("'type': 'image'") == 2, "the newest question's and the newest result's"
     assert sink.compactions[-1].because.code == "images-refused"
     assert all(f"Look {number}." in sent for number in range(3))
-    assert learns(session, RuntimeError(MANY_IMAGES)), "then those of the newest exchange"
-    assert not learns(session, RuntimeError(MANY_IMAGES)), "and there is nothing more to do"
+    assert learn_limit(session, RuntimeError(MANY_IMAGES)), "then those of the newest exchange"
+    assert not learn_limit(session, RuntimeError(MANY_IMAGES)), "and there is nothing more to do"

@@ -12,6 +12,10 @@ from msgspec import Struct
 from lowwater.errors import UnreadableFile
 
 _GZIP = b"\x1f\x8b"
+LARGEST = 1_000_000
+"""Most characters of a YAML text; PyYAML takes seconds for more, and settings need a thousandth of it."""
+# Errors that PyYAML's constructors raise unwrapped for scalars such as `!!bool x`, `!!int ""`, `2026-13-01` or 5,000 digits.
+_CONSTRUCTOR_ERRORS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
 
 def read_file(name: str) -> bytes:
@@ -34,26 +38,19 @@ def read_file(name: str) -> bytes:
         raise UnreadableFile(f"{name} looks gzipped but is damaged or cut short") from None
 
 
-LARGEST = 1_000_000
-"""Characters; PyYAML takes seconds for more, and settings need a thousandth of it."""
-
-# What PyYAML's constructors let slip for scalars such as `!!bool x`, `!!int ""`, `2026-13-01` or 5,000 digits.
-_SLIPS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
-
-
 class _Loader(yaml.SafeLoader):
-    """Says on which line a value cannot be constructed."""
+    """Reports the line of a value that cannot be constructed."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         try:
             return super().construct_object(node, deep)
-        except _SLIPS:
+        except _CONSTRUCTOR_ERRORS:
             problem = "a value YAML cannot read: put it in quotes if it is meant as text"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """What a YAML text says, and the line of each key by its path (`compression.threshold`), two levels deep."""
+    """The value of a YAML text, and the line of each key by its path (`compression.threshold`), two levels deep."""
 
     value: object
     lines: dict[str, int]
@@ -68,7 +65,7 @@ def read_yaml(text: str, *, name: str) -> Document:
         root = loader.get_single_node()
         if root is None:
             return Document(value=None, lines={})
-        _refuse_twice(root, name)
+        _refuse_duplicate_keys(root, name)
         lines = dict(_lines(root))
         return Document(value=loader.construct_document(root), lines=lines)
     except yaml.MarkedYAMLError as error:
@@ -83,7 +80,7 @@ def read_yaml(text: str, *, name: str) -> Document:
 
 
 def read_value(text: str) -> object:
-    """Return what `text` means as a YAML value, and `text` itself where it is no YAML."""
+    """Return `text` read as a YAML value, or `text` itself if it is not YAML."""
     try:
         return read_yaml(text, name="").value
     except UnreadableFile:
@@ -92,13 +89,13 @@ def read_value(text: str) -> object:
 
 def _problem(error: yaml.MarkedYAMLError, name: str) -> str:
     line = error.problem_mark.line + 1 if error.problem_mark else 1
-    said = " ".join(str(error.problem or error.context).split())
-    if "'\\t'" in said:
-        said = "a tab: indent with spaces"
-    return f"{name}:{line}: {said}"
+    problem = " ".join(str(error.problem or error.context).split())
+    if "'\\t'" in problem:
+        problem = "a tab: indent with spaces"
+    return f"{name}:{line}: {problem}"
 
 
-def _refuse_twice(root: yaml.Node, name: str) -> None:
+def _refuse_duplicate_keys(root: yaml.Node, name: str) -> None:
     seen: set[int] = set()
     todo = [root]
     while todo:

@@ -1,4 +1,4 @@
-"""Loads the registry of models, with dollars from the bundled list of `genai-prices`. Never touches the network."""
+"""Loads the registry of models, with dated prices from the bundled list of `genai-prices`; never uses the network."""
 
 import re
 from datetime import UTC, date, datetime, time
@@ -34,21 +34,21 @@ _NO_DISCOUNT = "no price for cache reads known: they are counted at the input pr
 
 
 def listing_of(reference: str, on: date) -> Listing | None:
-    """Return what genai-prices says on a day of the model it calls `reference`, as in `anthropic/claude-opus-5`."""
+    """Return the listing of genai-prices on a day for the model it calls `reference`, as in `anthropic/claude-opus-5`."""
     provider, _, model = reference.partition("/")
     return _look_up((model,), provider, noon(on))
 
 
 def find_listing(spelling: Spelling, family: Family | None, *, on: date) -> Listing | None:
-    """Return what genai-prices says on a day of a name; the host in it, or else the family, tells the provider.
+    """Return the listing of genai-prices on a day for a model's name; the host in it, or else its family, gives the provider.
 
-    A price of zero counts as no price: lists have it for what is free as well as for what they do not know.
+    A price of zero counts as unknown: the list has it for free models as well as for those without a price.
     """
     return _look_up(_references(spelling), spelling.host or (family.provider if family else None), noon(on))
 
 
 def noon(on: date) -> datetime:
-    """Return the moment that stands for a day, where prices depend on the hour."""
+    """Return the moment used for a day, for prices that depend on the hour."""
     return datetime.combine(on, time(12), tzinfo=UTC)
 
 
@@ -72,7 +72,7 @@ def _look_up(references: tuple[str, ...], provider: str | None, at: datetime) ->
 
 
 def _references(spelling: Spelling) -> tuple[str, ...]:
-    """Return the names to try, fullest first; the list knows some dates, and no brackets."""
+    """Return the names to look up, most specific first; the list has some dated names, and none with brackets."""
     path, last = "/".join(spelling.path), spelling.path[-1]
     plain = last.partition("[")[0].replace("@", "-")
     return tuple(dict.fromkeys((path, last, plain, _DATE.sub("", path), _DATE.sub("", plain))))
@@ -91,7 +91,7 @@ def _find(references: tuple[str, ...], provider: str | None) -> "tuple[Provider,
 
 
 def _prices(price: "ModelPrice", prompt: int) -> Prices | None:
-    """Return the prices for a prompt of `prompt` tokens; what has no price of its own bills as input."""
+    """Return the prices for a prompt of `prompt` tokens; cache reads and writes without a price count as input."""
     fresh = _amount(price.input_mtok, prompt)
     output = _amount(price.output_mtok, prompt)
     if not fresh or output is None:
@@ -140,7 +140,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compacts: bool = False
     notes: str = ""
     price_list: str = ""
-    """What genai-prices calls it, as provider/model; empty where it does not list it."""
+    """Its name in genai-prices, as provider/model; empty if it is not listed."""
     sources: Annotated[tuple[str, ...], Meta(min_length=1)]
     as_of: date
 
@@ -157,10 +157,10 @@ class ModelFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def load_registry(*, as_of: date | None = None) -> Registry:
-    """Return the registry as the data file has it; with `as_of`, with the prices of that day.
+    """Return the registry of the bundled data file; with `as_of`, with the prices of that day.
 
-    Where genai-prices says that a price changed between the row's day and `as_of`, its price holds; otherwise ours
-    does. A model that only genai-prices knows is found too, with that said among its assumptions.
+    If a price changed in genai-prices between the row's day and `as_of`, its price is used, otherwise ours. A model that only
+    genai-prices knows is found too, which its assumptions say.
     """
     file = _bundled()
     return Registry(
@@ -218,7 +218,7 @@ def _model(row: Row, family: Family) -> Model:
 
 
 def _repriced(model: Model, row: Row, day: date) -> Model:
-    """Return `model` with the prices of `day`, if genai-prices dates a change between the row's day and it."""
+    """Return `model` with the prices of `day`, if genai-prices has a change between the row's day and that one."""
     if not row.price_list:
         return model
     then, now = listing_of(row.price_list, row.as_of), listing_of(row.price_list, day)

@@ -32,7 +32,7 @@ OTHER_VARIABLES = frozenset(
         "LOWWATER_STORE",
     }
 )
-"""Variables that begin like settings and are none."""
+"""Variables that begin like settings but are none."""
 
 
 def load_settings(
@@ -42,10 +42,10 @@ def load_settings(
     flags: Mapping[str, object],
     policies: Names = tuple,
 ) -> Resolved:
-    """Return the settings that hold; raise BadSetting or UnreadableFile with one sentence about what to change.
+    """Return the effective settings; raise BadSetting or UnreadableFile with one sentence about what to change.
 
     `config` names the file; without it, it is looked for as `find_config` says. `flags` are values by the names of
-    their settings; text among them is read as in the environment. `policies` tells those of installed packages.
+    their settings; text among them is read as in the environment. `policies` returns those of installed packages.
     """
     file = config or find_config(env)
     layers = [file_source(file)] if file else []
@@ -71,7 +71,7 @@ def user_config(env: Mapping[str, str]) -> Path:
 
 
 def file_source(path: Path) -> Source:
-    """Return the layer that the file at `path` is; each value knows its line."""
+    """Return the values of the file at `path`, each with its line."""
     name = str(path).encode(errors="backslashreplace").decode()
     try:
         text = read_file(str(_expanded(path))).decode()
@@ -92,27 +92,27 @@ def file_source(path: Path) -> Source:
 
 
 def environment_source(env: Mapping[str, str]) -> Source:
-    """Return the layer that the LOWWATER_ variables are.
+    """Return the values of the LOWWATER_ variables.
 
-    An empty one counts as not set; one that is no setting is warned of.
+    An empty one counts as not set; an unknown one gets a warning.
     """
     known = {setting.variable: setting for setting in catalogue()}
     given = [setting for name, setting in known.items() if env.get(name, "").strip()]
-    strangers = [name for name in sorted(env) if name.startswith(PREFIX) and name not in OTHER_VARIABLES]
+    others = [name for name in sorted(env) if name.startswith(PREFIX) and name not in OTHER_VARIABLES]
     return Source(
         name="environment",
         values={setting.name: read_text(setting, env[setting.variable]) for setting in given},
         places={setting.name: setting.variable for setting in given},
         warnings=tuple(
             f"the environment variable {shown(name)} is no setting{did_you_mean(name, known, prefix=PREFIX)}"
-            for name in strangers
+            for name in others
             if name not in known
         ),
     )
 
 
 def flag_source(flags: Mapping[str, object]) -> Source:
-    """Return the layer that flags are, given by the names of their settings."""
+    """Return the values of flags, given by the names of their settings."""
     values: dict[str, object] = {}
     places: dict[str, str] = {}
     for name, value in flags.items():

@@ -18,7 +18,7 @@ _VOCABULARIES = {
     "kimi": "kimi_k2",
     "mistral": "mistral_v3",
 }
-"""Our names, which stay beside stored counts, and the package's."""
+"""From our names, which are stored with every count, to the package's."""
 
 PIECE = 1 << 20
 """Longer texts are counted in pieces of about this many characters: a list of all their tokens would not fit."""
@@ -41,11 +41,11 @@ class SplintrTokenizer:
 
     @property
     def vocabulary(self) -> str:
-        """The vocabulary's name, kept beside every count."""
+        """The vocabulary's name, stored with every count."""
         return self._vocabulary
 
     def count(self, text: str, /) -> int:
-        """Return how many tokens `text` is; the text of a special token is text, half a character is one unknown."""
+        """Return the number of tokens; special tokens count as plain text, and a lone surrogate as one unknown character."""
         if len(text) <= PIECE:
             return self._count_piece(text)
         total = start = 0

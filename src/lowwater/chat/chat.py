@@ -1,4 +1,4 @@
-"""A chat without a screen: sessions, the model that answers in them, and what the user can do to both."""
+"""The chat without its user interface: sessions, the model that answers in them, and what the user can do with both."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lowwater.chat.loop import Agent
 from lowwater.chat.model_access import SOURCES, ModelAccess
-from lowwater.chat.speaking import Upstream, Watcher
-from lowwater.chat.tools import Memory, Place, Tool, Toolbox, read_file, search, shell, todo, write_file
+from lowwater.chat.protocol import Upstream, Watcher
+from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
 from lowwater.core.policies.warnings import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.protocols import Sink, Store
@@ -19,7 +19,9 @@ from lowwater.settings import Settings
 if TYPE_CHECKING:
     import httpx2
 
-
+_SOURCE = "chat"
+_TITLE_LENGTH = 60
+_HYGIENE = "hygiene"
 _ROLE = """\
 You are a careful assistant at a command line. You work in the user's directory with a few tools: read_file and \
 search look at files, shell runs commands, write_file changes files; the user is asked before commands and changes. \
@@ -29,19 +31,6 @@ Earlier parts of a long conversation may have been compacted: placeholders and s
 When you need a detail you no longer see, use lowwater_search or lowwater_expand instead of guessing.
 
 Look before you change anything, say briefly what you did, and say so when you do not know."""
-
-
-def instructions(directory: Path, notes: Sequence[str]) -> str:
-    """Return the system prompt of a new session; it stays as it is while the session lasts, for its cache's sake."""
-    told = [_ROLE, f"Working directory: {directory}"]
-    if notes:
-        told.append("What you were asked to remember:\n" + "\n".join(f"- {note}" for note in notes))
-    return "\n\n".join(told)
-
-
-_SOURCE = "chat"
-_MOST_OF_TITLE = 60
-_HYGIENE = "hygiene"
 
 
 class Chat:
@@ -84,31 +73,31 @@ class Chat:
             on_warning=on_warning,
         )
         self._library = library()
-        # It tidies up before a session goes on; percentages of another policy's threshold are nobody's business.
-        self._hygienic = library(policy=_HYGIENE, on_warning=None)
+        # Compacts a session before it is resumed; its warnings would be about another policy's threshold.
+        self._hygiene_library = library(policy=_HYGIENE, on_warning=None)
         session = self._opened(name, upstream)
-        place = Place(directory=directory, readable=(SOURCES,) if reach.is_scripted else ())
-        toolbox = Toolbox(_tools(place, memory, withheld), allow=allow)
+        workspace = Workspace(directory=directory, readable=(SOURCES,) if reach.is_scripted else ())
+        toolbox = Toolbox(_tools(workspace, memory, withheld), allow=allow)
         self.agent = Agent(session, upstream, toolbox, system=self._system(session), watcher=watcher)
 
     @property
     def session(self) -> Session:
-        """The session that is talked in."""
+        """The current session."""
         return self.agent.session
 
     @property
     def is_scripted(self) -> bool:
-        """Whether a script answers, so that nothing is sent and nothing paid."""
+        """Whether the scripted model answers, so that nothing is sent or paid."""
         return self._reach.is_scripted
 
     def say(self, text: str) -> None:
         """Have the model answer; raise AnswerFailed if it does not.
 
-        What is too long for the window even alone is taken back, for no later request could be sent with it.
+        A message that does not fit the context even alone is removed again: no later request could be sent with it.
         """
         if not self.session.about.title:
             source = "" if self.session.status().history else _SOURCE
-            self.session.describe(title=" ".join(text.split())[:_MOST_OF_TITLE], source=source)
+            self.session.describe(title=" ".join(text.split())[:_TITLE_LENGTH], source=source)
         ledger = self.session.ledger
         try:
             self.agent.take_turn(text)
@@ -121,31 +110,31 @@ class Chat:
             self._save()
 
     def use(self, model: str) -> None:
-        """Have another model answer from now on; raise BadInput if it cannot be reached."""
+        """Use another model from now on; raise BadInput if it is unknown or a key is missing."""
         self.agent.use(self._reach.upstream(model, self._http, self._watcher.note))
 
     def resume(self, name: str) -> None:
-        """Go on in another session that is kept, with the model in use."""
+        """Continue a stored session, with the current model."""
         if not any(each.name == name for each in self.store.sessions()):
             raise BadInput(f"there is no session “{name[:60]}”: /sessions lists those that are kept")
         session = self._opened(name, self.agent.upstream)
-        self.agent.take_up(session, system=self._system(session))
+        self.agent.switch_session(session, system=self._system(session))
 
     def begin(self) -> None:
-        """Begin a new session, with the model in use."""
+        """Begin a new session, with the current model."""
         session = self._opened(None, self.agent.upstream)
-        self.agent.take_up(session, system=self._system(session))
+        self.agent.switch_session(session, system=self._system(session))
 
     def close(self) -> None:
-        """Save what was noted, and let go of connections; the store stays open."""
+        """Save the notes and close connections; the store stays open."""
         self._save()
         if self._client is not None:
             self._client.close()
 
     def _opened(self, name: str | None, upstream: Upstream) -> Session:
-        """Return a session to go on with; one that grew too large meanwhile is compacted first (hygiene)."""
+        """Return a session to continue; one that has become too large is compacted first (hygiene)."""
         if name is not None and any(each.name == name for each in self.store.sessions()):
-            tidied = self._on(self._hygienic.session(name), upstream)
+            tidied = self._on(self._hygiene_library.session(name), upstream)
             if tidied.status().history:
                 tidied.prepare()
             name = tidied.name
@@ -154,7 +143,7 @@ class Chat:
         return session
 
     def _on(self, session: Session, upstream: Upstream) -> Session:
-        """Return a session on the model in use, with the window that the user said it has."""
+        """Return a session switched to the current model, with the context length that the user gave for it."""
         if session.route.model != upstream.model or session.route.base_url != upstream.base_url:
             session.use(upstream.model, base_url=upstream.base_url)
         if self._context_length is not None and upstream.model == self._first.model:
@@ -162,7 +151,7 @@ class Chat:
         return session
 
     def _system(self, session: Session) -> str | None:
-        """Return what to tell a new session; one that is taken up keeps what it was told, and so its cache."""
+        """Return the system prompt for a new session; None for a resumed one, which keeps its own and so its cache."""
         return None if session.ledger.view.system else instructions(self._directory, self._memory.notes)
 
     def _save(self) -> None:
@@ -172,20 +161,28 @@ class Chat:
             self._watcher.note(f"the memory could not be written: {error.strerror or type(error).__name__}")
 
     def _http(self) -> "httpx2.Client":
-        import httpx2  # noqa: PLC0415  # loaded by those who ask over a network
+        import httpx2  # noqa: PLC0415  # not needed by the scripted model
 
         if self._client is None:
             self._client = httpx2.Client()
         return self._client
 
 
-def _tools(place: Place, memory: Memory, withheld: tuple[str, ...]) -> tuple[Tool, ...]:
-    """Return all tools; commands do not see the variables that are withheld."""
+def instructions(directory: Path, notes: Sequence[str]) -> str:
+    """Return the system prompt of a new session; it never changes within the session, so that it stays cached."""
+    paragraphs = [_ROLE, f"Working directory: {directory}"]
+    if notes:
+        paragraphs.append("What you were asked to remember:\n" + "\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(paragraphs)
+
+
+def _tools(workspace: Workspace, memory: Memory, withheld: tuple[str, ...]) -> tuple[Tool, ...]:
+    """Return all tools; `withheld` are environment variables that commands do not get."""
     return (
-        shell(place, withheld=withheld),
-        read_file(place),
-        write_file(place),
-        search(place),
+        shell(workspace, withheld=withheld),
+        read_file(workspace),
+        write_file(workspace),
+        search(workspace),
         todo(),
         memory.tool(),
     )

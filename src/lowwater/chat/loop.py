@@ -1,11 +1,18 @@
-"""The loop of an agent on Lowwater: prepare, ask, record, run tools, again."""
+"""The loop of the reference agent: prepare the request, ask the model, record the answer, run its tools, repeat."""
 
 from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.chat.speaking import Answered, Upstream, Watcher, defer_interrupt, results_in, text_answer
+from lowwater.chat.protocol import (
+    AnsweredCall,
+    Upstream,
+    Watcher,
+    defer_interrupt,
+    result_messages,
+    text_answer,
+)
 from lowwater.chat.tools import Outcome, Toolbox
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
@@ -15,17 +22,17 @@ from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
 MOST_CALLS = 200
-"""Calls of the model in one turn of the user, at most."""
-_OUTPUT = 16_000
-"""Tokens an answer may have, where the window is large enough."""
+"""Most calls of the model in one turn of the user."""
+_MOST_OUTPUT = 16_000
+"""Most tokens of an answer, if the context is large enough."""
 _CHARACTERS_PER_TOKEN = 4
-_STOPPED = Outcome(text="The user stopped this before it was done.", is_error=True)
+_STOPPED_OUTCOME = Outcome(text="The user stopped this before it was done.", is_error=True)
 
 
-class _Ran(Struct, frozen=True, kw_only=True):
+class _ToolRun(Struct, frozen=True, kw_only=True):
     """Tool calls with their outcomes, one for each, and whether the user stopped them."""
 
-    answered: list[Answered]
+    answered: list[AnsweredCall]
     is_stopped: bool = False
 
 
@@ -42,9 +49,9 @@ class Agent:
         self._watcher = watcher
 
     def take_turn(self, said: str) -> None:
-        """Answer the user, running tools as often as the model asks for them; raise AnswerFailed if it does not answer.
+        """Have the model answer the user, running tools as often as it calls them; raise AnswerFailed if it does not answer.
 
-        Whatever happens, what was said and done until then is in the session.
+        Whatever happens, everything said and done until then is in the session.
         """
         self.session.append({"role": "user", "content": said})
         for _ in range(MOST_CALLS):
@@ -55,38 +62,38 @@ class Agent:
             if not calls:
                 return
             ran = self._run(calls)
-            self.session.append(results_in(ran.answered, self.upstream.format))
+            self.session.append(result_messages(ran.answered, self.upstream.format))
             if ran.is_stopped:
                 raise KeyboardInterrupt
         raise AnswerFailed(f"the model asked for tools {MOST_CALLS} times in a row: say how to go on")
 
     def use(self, upstream: Upstream) -> None:
-        """Go on with another model; what no longer fits its window is compacted at once."""
+        """Continue with another model; a history that no longer fits its context is compacted at once."""
         self.session.use(upstream.model, base_url=upstream.base_url)
         self.upstream = upstream
         status = self.session.status()
         if status.history and status.prompt > status.wall:
             self._prepare()
 
-    def take_up(self, session: Session, *, system: str | None) -> None:
-        """Go on in another session."""
+    def switch_session(self, session: Session, *, system: str | None) -> None:
+        """Continue in another session."""
         self.session, self._system = session, system
 
     def _answer(self) -> bytes:
-        """Return the model's answer to the session as it is now; a prompt that its provider finds too long is compacted once."""
+        """Return the model's answer to the current history; a prompt that the provider refuses as too long is compacted once."""
         request = self._prepare()
         try:
             return self._ask(request)
         except PromptTooLong as refused:
             self._watcher.note(f"{refused}: compacting, and asking once more")
-            return self._ask(self._smaller(request, refused.limit))
+            return self._ask(self._prepare_smaller(request, refused.limit))
 
     def _prepare(self) -> PreparedRequest:
         tools = [*self._toolbox.declared(), *self.session.recall_tools().anthropic]
         return self.session.prepare(system=self._system, tools=tools, max_tokens=self._max_tokens())
 
-    def _smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
-        """Return a request that is smaller than the one refused: by what was learned of the window, or else by hand."""
+    def _prepare_smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
+        """Return a request smaller than the one refused: by the limit learned from the refusal, or else by a forced compaction."""
         if limit is not None:
             self.session.refused_beyond(limit)
         request = self._prepare()
@@ -102,25 +109,25 @@ class Agent:
             answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.said)
         except AnswerFailed as failed:
             if failed.text.strip():
-                self.session.record(self._cut_short(failed))
+                self.session.record(self._partial_answer(failed))
             raise
         if not decode_response(answer).message.parts:
             raise AnswerFailed(f"{upstream.model} answered with nothing: ask again, or in other words")
         return answer
 
-    def _cut_short(self, failed: AnswerFailed) -> bytes:
-        """Return what came of an answer; where its provider told no bill, it is booked as it was foreseen."""
-        told = failed.usage if isinstance(failed.usage, Usage) else self.session.expected_usage()
-        output = max(told.output, len(failed.text) // _CHARACTERS_PER_TOKEN)
-        text, usage = f"{failed.text.rstrip()} […]", replace(told, output=output)
+    def _partial_answer(self, failed: AnswerFailed) -> bytes:
+        """Return what came of an answer that broke off; without reported usage, the expected usage is recorded."""
+        reported = failed.usage if isinstance(failed.usage, Usage) else self.session.expected_usage()
+        output = max(reported.output, len(failed.text) // _CHARACTERS_PER_TOKEN)
+        text, usage = f"{failed.text.rstrip()} […]", replace(reported, output=output)
         return text_answer(text, usage, self.upstream.format, model=self.upstream.model)
 
-    def _run(self, calls: Iterable[ToolCall]) -> _Ran:
-        """Run tools one after the other; once the user stops one, the rest are not begun."""
-        answered: list[Answered] = []
+    def _run(self, calls: Iterable[ToolCall]) -> _ToolRun:
+        """Run tools one after the other; once the user stops one, the rest are not started."""
+        answered: list[AnsweredCall] = []
         is_stopped = False
         for call in calls:
-            outcome = _STOPPED
+            outcome = _STOPPED_OUTCOME
             if not is_stopped:
                 self._watcher.calling(call)
                 try:
@@ -128,8 +135,8 @@ class Agent:
                 except KeyboardInterrupt:
                     is_stopped = True
                 self._watcher.called(call, outcome)
-            answered.append(Answered(call=call, outcome=outcome))
-        return _Ran(answered=answered, is_stopped=is_stopped)
+            answered.append(AnsweredCall(call=call, outcome=outcome))
+        return _ToolRun(answered=answered, is_stopped=is_stopped)
 
     def _outcome(self, call: ToolCall) -> Outcome:
         recall = self.session.recall_tools()
@@ -138,4 +145,4 @@ class Agent:
         return self._toolbox.run(call)
 
     def _max_tokens(self) -> int:
-        return min(self.upstream.max_output or _OUTPUT, _OUTPUT, self.session.status().context // 4)
+        return min(self.upstream.max_output or _MOST_OUTPUT, _MOST_OUTPUT, self.session.status().context // 4)

@@ -1,4 +1,4 @@
-"""How models are reached: at their provider's own address, at one that was given, or by the script."""
+"""Access to models: at their provider's own address, at a given one, or the scripted model."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -10,8 +10,8 @@ from msgspec import Struct
 
 import lowwater
 from lowwater.adapters.models import load_registry
+from lowwater.chat.protocol import Upstream
 from lowwater.chat.scripted import ScriptedUpstream
-from lowwater.chat.speaking import Upstream
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput
 from lowwater.session.factories import calibration_for, counter_for
@@ -25,40 +25,40 @@ _DEFAULTS = (("ANTHROPIC_API_KEY", "claude-sonnet-5-5"), ("OPENAI_API_KEY", "gpt
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 SCRIPTED_MODEL = "claude-haiku-4-5"
 SOURCES = Path(lowwater.__file__).parent
-"""Files that the script can always work on: the library's own."""
+"""Files that the scripted model can always work on: the library's own."""
 
 
 class ModelAccess(Struct, frozen=True, kw_only=True):
-    """Where models are asked, and with which key; nothing here prints it."""
+    """The address and key for models; the key is never printed."""
 
     base_url: str = ""
     format: Format | None = None
     api_key: str | None = None
     is_scripted: bool = False
     pace: float = 0.0
-    """Seconds between two words of the script."""
+    """Seconds between two words of the scripted model."""
 
     def __repr__(self) -> str:
-        return f"Reach(base_url={urlsplit(self.base_url).hostname!r}, is_scripted={self.is_scripted})"
+        return f"ModelAccess(base_url={urlsplit(self.base_url).hostname!r}, is_scripted={self.is_scripted})"
 
     def upstream(
         self, model: str, client: "Callable[[], httpx2.Client]", note: Callable[[str], None]
     ) -> Upstream:
-        """Return the model of this name as something to ask, or raise BadInput that says what is missing."""
+        """Return the upstream for a model, or raise BadInput that says what is missing."""
         self._check(model)
         if self.is_scripted:
             found, scale = load_registry().find(model), calibration_for(model).prior
             return ScriptedUpstream(
                 model, found, counter_for(model), sources=SOURCES, scale=scale, pace=self.pace
             )
-        from lowwater.chat.upstream import HttpUpstream  # noqa: PLC0415  # the HTTP library is loaded by those who need it
+        from lowwater.chat.upstream import HttpUpstream  # noqa: PLC0415  # imports the HTTP library
 
         endpoint = endpoint_for(model, base_url=self.base_url, api_key=self.api_key, format=self.format)
         limit = load_registry().find(model).max_output
         return HttpUpstream(endpoint, client(), base_url=self.base_url, max_output=limit, note=note)
 
     def summarizers(self, model: str, context_length: int | None) -> tuple[ModelSummarizer, ...]:
-        """Return who writes summaries: the model itself, which can extend the request that was sent last."""
+        """Return the summarizers: the model itself, which can extend the request that it has cached."""
         if self.is_scripted:
             return ()
         context = context_length or load_registry().find(model).context_length
@@ -101,7 +101,7 @@ def reach_for(
     pace: float,
     environment: Mapping[str, str],
 ) -> ModelAccess:
-    """Return how to reach models, or raise BadInput; without an address and without any key it is the script."""
+    """Return the access to models, or raise BadInput; without an address or any key it is the scripted model."""
     key = environment.get(key_variable, "") if key_variable else None
     if key_variable and not key:
         raise BadInput(f"{key_variable} is not set: --api-key-env names the variable that holds the key")
@@ -114,7 +114,7 @@ def reach_for(
 
 
 def model_for(named: str, reach: ModelAccess, environment: Mapping[str, str]) -> str:
-    """Return the model to begin with: the one named, or the default of whoever has a key here."""
+    """Return the model to begin with: the one named, or the default of the provider for which there is a key."""
     if named:
         return named
     if reach.is_scripted:

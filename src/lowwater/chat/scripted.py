@@ -1,4 +1,4 @@
-"""The built-in scripted model: everything can be tried without a key and without a network."""
+"""The built-in scripted model, with which everything can be tried without a key or a network."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.chat.speaking import STOPPED, Show, usage_in
+from lowwater.chat.protocol import STOPPED, Show, usage_fields
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message
@@ -20,37 +20,6 @@ from lowwater.core.strict_json import write_json
 from lowwater.core.wording import counted
 from lowwater.errors import AnswerFailed, PromptTooLong
 from lowwater.protocols import Tokenizer
-
-
-class Speak(Struct, frozen=True, kw_only=True):
-    """Answer with text; that ends the turn."""
-
-    text: str
-
-
-class Call(Struct, frozen=True, kw_only=True):
-    """One tool call."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-
-
-class Use(Struct, frozen=True, kw_only=True):
-    """Ask for tools, with some words before."""
-
-    text: str
-    calls: tuple[Call, ...]
-
-
-Act = Speak | Use
-Task = Generator[Act, Sequence[str], None]
-"""Yields acts; is sent the tool results of each."""
-
-
-def use(text: str, tool: str, **arguments: object) -> Use:
-    """Return the act of asking for one tool."""
-    return Use(text=text, calls=(Call(tool=tool, arguments=arguments),))
-
 
 INTRODUCTION = """\
 I am a script, not a model: I answer without a key and without a network, and what I cost is worked out from a real \
@@ -64,11 +33,45 @@ model's prices and cache rules. I understand:
   count to 500          a long answer: Ctrl-C stops it
 
 Commands such as /status, /context, /compress, /model and /rewind are yours: /help lists them."""
-
 _MOST_STEPS = 500
 _MOST_NUMBERS = 5_000
 _LINES_OF_A_STEP = 150
 _PATTERNS = ("def ", "class ", "import ", "return ", "raise ", "for ")
+_LIFETIME = 300
+_LEAST = 1_024
+_REMEMBERED = 8
+_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_WORD = re.compile(r"\s*\S+|\s+$")
+
+
+class Speak(Struct, frozen=True, kw_only=True):
+    """Answer with text; that ends the turn."""
+
+    text: str
+
+
+class ScriptedCall(Struct, frozen=True, kw_only=True):
+    """One tool call."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """Call tools, with some text before."""
+
+    text: str
+    calls: tuple[ScriptedCall, ...]
+
+
+Act = Speak | Use
+Task = Generator[Act, Sequence[str], None]
+"""Yields acts; is sent the tool results of each."""
+
+
+def use(text: str, tool: str, **arguments: object) -> Use:
+    """Return the act of calling one tool."""
+    return Use(text=text, calls=(ScriptedCall(tool=tool, arguments=arguments),))
 
 
 def task_for(said: str, sources: Path) -> Task:
@@ -82,7 +85,7 @@ def task_for(said: str, sources: Path) -> Task:
 
 
 def lost() -> Task:
-    """Return how it answers tool results that it asked for in another life."""
+    """Return how it answers tool results that an earlier process asked for."""
     return _one(Speak(text="I have lost the thread: tell me again what to do."))
 
 
@@ -132,8 +135,8 @@ def _look_around(_found: re.Match[str], _sources: Path) -> Task:
     files, _ = yield Use(
         text="I will see what is here.",
         calls=(
-            Call(tool="search", arguments={"limit": 200}),
-            Call(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
+            ScriptedCall(tool="search", arguments={"limit": 200}),
+            ScriptedCall(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
         ),
     )
     readme = next((name for name in files.splitlines() if name.lower().startswith("readme")), "")
@@ -151,11 +154,11 @@ def _work(found: re.Match[str], sources: Path) -> Task:
     for step in range(steps):
         chosen = files[step * 7 % len(files)], files[(step * 7 + 3) % len(files)]
         calls = [
-            Call(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
+            ScriptedCall(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
             for file in chosen
         ]
         calls.append(
-            Call(tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20})
+            ScriptedCall(tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20})
         )
         outputs = yield Use(text=f"Step {step + 1} of {steps}.", calls=tuple(calls))
         characters += sum(map(len, outputs))
@@ -168,7 +171,7 @@ def _count(found: re.Match[str], _sources: Path) -> Task:
 
 
 def _gist(outputs: Sequence[str]) -> str:
-    """Return the first line of a result and its size, as one who has read it would tell."""
+    """Return the first line of a result and its size, as a comment by somebody who has read it."""
     text = outputs[0] if outputs else ""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
     return f"It begins with “{first[:100]}” and has {counted(len(text), 'character')}."
@@ -190,19 +193,13 @@ _UNDERSTOOD: MappingProxyType[str, Callable[[re.Match[str], Path], Task]] = Mapp
 )
 
 
-_LIFETIME = 300
-_LEAST = 1_024
-_REMEMBERED = 8
-_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-
-
 class _Piece(Struct, frozen=True, kw_only=True):
     digest: bytes
     tokens: int
 
 
 class PrefixCache:
-    """Knows the prompts of the last calls to one model; the longest prefix they share with the next is read from it."""
+    """Simulates a provider's cache: the longest prefix that a prompt shares with one of the last calls is a cache read."""
 
     def __init__(self, model: Model, tokenizer: Tokenizer, *, scale: float) -> None:
         self._model = model
@@ -212,7 +209,7 @@ class PrefixCache:
         self._sizes: dict[bytes, int] = {}
 
     def bill(self, fields: Mapping[str, Any], at: float) -> Usage:
-        """Return the input that a call at this moment is billed, and remember it."""
+        """Return the input usage that a call is billed at this moment, and remember its prompt."""
         pieces = self._pieces(fields)
         prompt = tuple(piece.digest for piece in pieces)
         lifetime = self._model.cache.ttl or _LIFETIME
@@ -226,7 +223,7 @@ class PrefixCache:
         return Usage(cache_read=read, uncached=rest)
 
     def count(self, text: str) -> int:
-        """Return how many of the model's tokens a text is."""
+        """Return the size of a text in the model's tokens."""
         return round(self._scale * self._tokenizer.count(text))
 
     def _readable(self, tokens: int) -> int:
@@ -255,7 +252,7 @@ def _shared(known: Sequence[bytes], prompt: Sequence[bytes]) -> int:
 
 
 def _unmarked(value: object) -> object:
-    """Return content without cache marks; a text that became a block to carry one is the text again."""
+    """Return content without cache marks; a text that was made a block to carry one becomes plain text again."""
     match value:
         case dict():
             return {name: _unmarked(inner) for name, inner in value.items() if name not in _MARKS}
@@ -267,11 +264,8 @@ def _unmarked(value: object) -> object:
             return value
 
 
-_WORD = re.compile(r"\s*\S+|\s+$")
-
-
 class ScriptedUpstream:
-    """Stands in for `model`: answers by script, is billed by the model's rules; nothing is sent and nothing paid."""
+    """Replaces `model`: answers by a script and reports usage by the model's rules; nothing is sent or paid."""
 
     base_url = ""
 
@@ -318,7 +312,7 @@ class ScriptedUpstream:
         return self._written(act, self._with_output(usage, act.text))
 
     def _act(self, messages: Sequence[Message]) -> Act:
-        """Begin what the user just said, or go on with it if tools have answered."""
+        """Begin the task that the user just gave, or continue it if tools have answered."""
         newest = messages[-1]
         if not newest.results or newest.text.strip():
             self._task = task_for(newest.text, self._sources)
@@ -342,7 +336,7 @@ class ScriptedUpstream:
             stop = "end_turn" if isinstance(act, Speak) else "tool_use"
             return write_json(
                 {"role": "assistant", "content": content, "stop_reason": stop, "model": self.model}
-                | {"usage": usage_in(usage, self.format)}
+                | {"usage": usage_fields(usage, self.format)}
             )
         message: dict[str, Any] = {"role": "assistant", "content": act.text}
         if calls:
@@ -355,7 +349,9 @@ class ScriptedUpstream:
                 for id, call in calls
             ]
         choice = {"index": 0, "finish_reason": "tool_calls" if calls else "stop", "message": message}
-        return write_json({"choices": [choice], "model": self.model, "usage": usage_in(usage, self.format)})
+        return write_json(
+            {"choices": [choice], "model": self.model, "usage": usage_fields(usage, self.format)}
+        )
 
     def _id(self) -> str:
         self._calls += 1

@@ -21,15 +21,41 @@ from lowwater.core.secrets.redaction import conceal
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 
+Arguments = Mapping[str, Any]
+_LINES = 2_000
+_MOST_LINES = 20_000
+_MOST_BYTES = 5_000_000
+_SHOWN, _COLUMNS = 8, 100
+"""Lines of a file's new content that the user is shown, and characters of each."""
+_PATH = {"type": "string", "description": "A path, relative to the working directory."}
+_FOUND = 100
+_MOST_FOUND = 2_000
+_MOST_SEARCHED = 1_000_000
+"""Bytes of a file; larger ones are skipped."""
+_MOST_COLUMNS = 300
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+"""Variables that a command does not inherit, so that a model cannot read them by printing its environment."""
+_SECONDS = 120
+_MOST_SECONDS = 600
+_MOST_OUTPUT = 400_000
+"""Characters of an output that are kept: its beginning and its end."""
+State = Literal["open", "doing", "done"]
+_SIGNS: dict[State, str] = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
+_MOST_NOTES = 200
+_MOST_CHARACTERS = 500
+_HEADING = "# What lowwater chat was asked to remember\n"
+DECLINED = "The user declined this. Do not try it again in another way; ask what to do instead."
 
-class Place(Struct, frozen=True, kw_only=True):
+
+class Workspace(Struct, frozen=True, kw_only=True):
     """A directory to work in, and others that may be read."""
 
     directory: Path
     readable: tuple[Path, ...] = ()
 
     def path(self, written: str) -> Path:
-        """Return the file that a path means, links followed."""
+        """Return the absolute path of a file, with links resolved."""
         return (self.directory / Path(written).expanduser()).resolve()
 
     def is_inside(self, path: Path) -> bool:
@@ -37,16 +63,13 @@ class Place(Struct, frozen=True, kw_only=True):
         return any(path.is_relative_to(root.resolve()) for root in (self.directory, *self.readable))
 
     def shown(self, path: Path) -> str:
-        """Return a path as short as it can be told."""
+        """Return a path relative to the directory if possible."""
         home = self.directory.resolve()
         return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
-Arguments = Mapping[str, Any]
-
-
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What a tool put out, or what was wrong."""
+    """A tool's output, or what was wrong."""
 
     text: str
     is_error: bool = False
@@ -66,7 +89,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()
     run: Callable[[Arguments], str]
     question: Callable[[Arguments], str] = _never
-    """What the user is asked before it runs; nothing if there is no need to."""
+    """The question that the user is asked before it runs; empty if none is needed."""
 
     def declared(self) -> dict[str, Any]:
         """Return the tool as a Messages request declares it."""
@@ -88,7 +111,7 @@ def read_arguments(written: str) -> Arguments:
 
 
 def text_of(arguments: Arguments, name: str, default: str | None = None) -> str:
-    """Return an argument that is text, or raise BadInput; without a default it has to be there."""
+    """Return a text argument, or raise BadInput; without a default it is required."""
     value = arguments.get(name, default)
     if not isinstance(value, str) or (default is None and not value):
         raise BadInput(f"the argument `{name}` is missing or no text")
@@ -96,22 +119,14 @@ def text_of(arguments: Arguments, name: str, default: str | None = None) -> str:
 
 
 def number_of(arguments: Arguments, name: str, default: int, *, most: int) -> int:
-    """Return an argument that is a whole number from 1 up to `most`, or raise BadInput."""
+    """Return an integer argument from 1 to `most`, or raise BadInput."""
     value = arguments.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadInput(f"the argument `{name}` has to be a whole number of at least 1")
     return min(value, most)
 
 
-_LINES = 2_000
-_MOST_LINES = 20_000
-_MOST_BYTES = 5_000_000
-_SHOWN, _COLUMNS = 8, 100
-"""Lines of a new content that the user is shown, and how much of each."""
-_PATH = {"type": "string", "description": "A path, relative to the working directory."}
-
-
-def read_file(place: Place) -> Tool:
+def read_file(workspace: Workspace) -> Tool:
     """Return the tool that reads a text file, or a range of its lines."""
     return Tool(
         name="read_file",
@@ -130,79 +145,71 @@ def read_file(place: Place) -> Tool:
             },
         },
         required=("path",),
-        run=partial(_read, place),
-        question=partial(_reading_elsewhere, place),
+        run=partial(_read, workspace),
+        question=partial(_reading_elsewhere, workspace),
     )
 
 
-def write_file(place: Place) -> Tool:
+def write_file(workspace: Workspace) -> Tool:
     """Return the tool that writes a text file."""
     return Tool(
         name="write_file",
         description="Write a text file: a new one, or instead of what was there. The user is asked before.",
         parameters={"path": _PATH, "content": {"type": "string", "description": "The whole new content."}},
         required=("path", "content"),
-        run=partial(_write, place),
-        question=partial(_writing, place),
+        run=partial(_write, workspace),
+        question=partial(_writing, workspace),
     )
 
 
-def _read(place: Place, arguments: Arguments) -> str:
-    path = place.path(text_of(arguments, "path"))
+def _read(workspace: Workspace, arguments: Arguments) -> str:
+    path = workspace.path(text_of(arguments, "path"))
     first = number_of(arguments, "offset", 1, most=10**9)
     most = number_of(arguments, "limit", _LINES, most=_MOST_LINES)
     if path.is_dir():
-        raise BadInput(f"{place.shown(path)} is a directory: `search` with a `glob` lists files")
+        raise BadInput(f"{workspace.shown(path)} is a directory: `search` with a `glob` lists files")
     if not path.is_file():
-        raise BadInput(f"there is no file {place.shown(path)}")
+        raise BadInput(f"there is no file {workspace.shown(path)}")
     if path.stat().st_size > _MOST_BYTES:
         raise BadInput(
-            f"{place.shown(path)} has {path.stat().st_size:,} bytes: look at parts of it with `shell`"
+            f"{workspace.shown(path)} has {path.stat().st_size:,} bytes: look at parts of it with `shell`"
         )
     raw = path.read_bytes()
     if b"\0" in raw[:8_000]:
-        raise BadInput(f"{place.shown(path)} is no text file")
+        raise BadInput(f"{workspace.shown(path)} is no text file")
     lines = raw.decode("utf-8", "replace").splitlines()
     if first > max(1, len(lines)):
-        raise BadInput(f"{place.shown(path)} has only {counted(len(lines), 'line')}")
+        raise BadInput(f"{workspace.shown(path)} has only {counted(len(lines), 'line')}")
     some = lines[first - 1 : first - 1 + most]
-    told = f"{place.shown(path)}, lines {first:,}-{first + len(some) - 1:,} of {len(lines):,}"
-    return "\n".join([f"[{told if some else f'{place.shown(path)} is empty'}]", *some])
+    told = f"{workspace.shown(path)}, lines {first:,}-{first + len(some) - 1:,} of {len(lines):,}"
+    return "\n".join([f"[{told if some else f'{workspace.shown(path)} is empty'}]", *some])
 
 
-def _write(place: Place, arguments: Arguments) -> str:
-    path, content = place.path(text_of(arguments, "path")), text_of(arguments, "content", "")
+def _write(workspace: Workspace, arguments: Arguments) -> str:
+    path, content = workspace.path(text_of(arguments, "path")), text_of(arguments, "content", "")
     if path.is_dir():
-        raise BadInput(f"{place.shown(path)} is a directory: name a file in it")
+        raise BadInput(f"{workspace.shown(path)} is a directory: name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, encoding="utf-8", errors="replace")
-    return f"Wrote {counted(len(content.splitlines()), 'line')} to {place.shown(path)}."
+    return f"Wrote {counted(len(content.splitlines()), 'line')} to {workspace.shown(path)}."
 
 
-def _reading_elsewhere(place: Place, arguments: Arguments) -> str:
-    path = place.path(text_of(arguments, "path"))
-    return "" if place.is_inside(path) else f"read {path}, outside of the working directory"
+def _reading_elsewhere(workspace: Workspace, arguments: Arguments) -> str:
+    path = workspace.path(text_of(arguments, "path"))
+    return "" if workspace.is_inside(path) else f"read {path}, outside of the working directory"
 
 
-def _writing(place: Place, arguments: Arguments) -> str:
-    """Return what would be written where, with the first lines of it."""
-    path, lines = place.path(text_of(arguments, "path")), text_of(arguments, "content", "").splitlines()
+def _writing(workspace: Workspace, arguments: Arguments) -> str:
+    """Return the question before writing: the file, and the first lines of its new content."""
+    path, lines = workspace.path(text_of(arguments, "path")), text_of(arguments, "content", "").splitlines()
     how = "replacing what is there" if path.exists() else "a new file"
     more = [f"… {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
     first = [f"      │ {line[:_COLUMNS]}" for line in [*lines[:_SHOWN], *more]]
-    return "\n".join([f"write {place.shown(path)}, {counted(len(lines), 'line')}, {how}", *first])
+    return "\n".join([f"write {workspace.shown(path)}, {counted(len(lines), 'line')}, {how}", *first])
 
 
-_FOUND = 100
-_MOST_FOUND = 2_000
-_MOST_SEARCHED = 1_000_000
-"""Of a file; larger ones are left out."""
-_MOST_COLUMNS = 300
-_PASSED_OVER = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
-
-
-def search(place: Place) -> Tool:
-    """Return the tool that looks through the files of the working directory."""
+def search(workspace: Workspace) -> Tool:
+    """Return the tool that searches the files of the working directory."""
     return Tool(
         name="search",
         description="Find lines that match a regular expression in the files of the working directory, with path and "
@@ -216,19 +223,19 @@ def search(place: Place) -> Tool:
                 "description": f"At most so many; {_FOUND} if left out.",
             },
         },
-        run=partial(_search, place),
+        run=partial(_search, workspace),
     )
 
 
-def _search(place: Place, arguments: Arguments) -> str:
+def _search(workspace: Workspace, arguments: Arguments) -> str:
     glob, most = text_of(arguments, "glob", ""), number_of(arguments, "limit", _FOUND, most=_MOST_FOUND)
     wanted = text_of(arguments, "pattern", "")
     try:
         pattern = re.compile(wanted)
     except re.error as error:
         raise BadInput(f"the pattern is no regular expression: {error}") from None
-    files = (name for name in _files(place.directory) if not glob or _matches(name, glob))
-    lines = _lines(place.directory, files, pattern) if wanted else files
+    files = (name for name in _files(workspace.directory) if not glob or _matches(name, glob))
+    lines = _lines(workspace.directory, files, pattern) if wanted else files
     found = list(islice(lines, most + 1))
     what = "line" if wanted else "file"
     if not found:
@@ -245,7 +252,7 @@ def _lines(directory: Path, files: Iterator[str], pattern: re.Pattern[str]) -> I
 
 
 def _text(path: Path) -> str:
-    """Return what a file says; nothing if it is no text, too large, or gone."""
+    """Return a file's text; empty if it is not text, too large, or gone."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= _MOST_SEARCHED else b""
     except OSError:
@@ -258,7 +265,7 @@ def _matches(name: str, glob: str) -> bool:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Yield the paths of all files, sorted: as git knows them, or else by a walk."""
+    """Yield the paths of all files, sorted: those that git lists, or outside of a repository by a walk."""
     listed = _by_git(directory)
     yield from sorted(_by_walking(directory)) if listed is None else sorted(listed)
 
@@ -278,17 +285,17 @@ def _by_git(directory: Path) -> list[str] | None:
 
 
 def _by_walking(directory: Path) -> Iterator[str]:
-    """Yield files outside of a repository; hidden ones and what the top `.gitignore` names are passed over."""
+    """Yield files outside of a repository; hidden ones and those in the top `.gitignore` are skipped."""
     ignored = _ignored(directory)
     for at, folders, names in os.walk(directory):
-        folders[:] = [each for each in folders if not _is_passed_over(each, ignored)]
+        folders[:] = [each for each in folders if not _is_skipped(each, ignored)]
         for name in names:
-            if not _is_passed_over(name, ignored):
+            if not _is_skipped(name, ignored):
                 yield (Path(at) / name).relative_to(directory).as_posix()
 
 
-def _is_passed_over(name: str, ignored: list[str]) -> bool:
-    return name.startswith(".") or name in _PASSED_OVER or any(fnmatch(name, each) for each in ignored)
+def _is_skipped(name: str, ignored: list[str]) -> bool:
+    return name.startswith(".") or name in _SKIPPED_FOLDERS or any(fnmatch(name, each) for each in ignored)
 
 
 def _ignored(directory: Path) -> list[str]:
@@ -297,16 +304,8 @@ def _ignored(directory: Path) -> list[str]:
     return [line for line in told if line]
 
 
-KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
-"""What a command does not inherit: a model that prints its environment must not read them."""
-_SECONDS = 120
-_MOST_SECONDS = 600
-_MOST_OUTPUT = 400_000
-"""How much of an output is kept: its beginning and its end."""
-
-
-def shell(place: Place, *, withheld: tuple[str, ...] = ()) -> Tool:
-    """Return the tool that runs a command; the user is asked before, each time."""
+def shell(workspace: Workspace, *, withheld: tuple[str, ...] = ()) -> Tool:
+    """Return the tool that runs a command; the user is asked each time."""
     return Tool(
         name="shell",
         description="Run a command in the user's shell, in the working directory; returns its exit code and all its "
@@ -320,12 +319,12 @@ def shell(place: Place, *, withheld: tuple[str, ...] = ()) -> Tool:
             },
         },
         required=("command",),
-        run=partial(_run, place, frozenset((*KEYS, *withheld))),
+        run=partial(_run, workspace, frozenset((*KEYS, *withheld))),
         question=lambda arguments: f"run: {text_of(arguments, 'command')}",
     )
 
 
-def _run(place: Place, withheld: frozenset[str], arguments: Arguments) -> str:
+def _run(workspace: Workspace, withheld: frozenset[str], arguments: Arguments) -> str:
     command = text_of(arguments, "command")
     seconds = number_of(arguments, "timeout", _SECONDS, most=_MOST_SECONDS)
     environment = {name: value for name, value in os.environ.items() if name not in withheld}
@@ -333,7 +332,7 @@ def _run(place: Place, withheld: frozenset[str], arguments: Arguments) -> str:
         running = subprocess.Popen(  # noqa: S602  # a shell is what the user was asked for
             command,
             shell=True,
-            cwd=place.directory,
+            cwd=workspace.directory,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -346,17 +345,17 @@ def _run(place: Place, withheld: frozenset[str], arguments: Arguments) -> str:
             ended = f"stopped after {seconds} s"
         finally:
             _stop(running)
-        return f"[{ended}]\n{_said(output)}"
+        return f"[{ended}]\n{_output_text(output)}"
 
 
 def _stop(running: "subprocess.Popen[bytes]") -> None:
-    """End a command that is still running, and all it started; what one that ended left in the background stays."""
+    """Kill a command that is still running and everything it started; a finished command's background jobs stay."""
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
 
 
-def _said(output: IO[bytes]) -> str:
+def _output_text(output: IO[bytes]) -> str:
     size = output.seek(0, os.SEEK_END)
     output.seek(0)
     if size <= _MOST_OUTPUT:
@@ -367,17 +366,13 @@ def _said(output: IO[bytes]) -> str:
     return head.decode("utf-8", "replace") + left_out + output.read().decode("utf-8", "replace")
 
 
-State = Literal["open", "doing", "done"]
-_SIGNS: dict[State, str] = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
-
-
 class _Item(Struct, frozen=True):
     text: str
     state: State = "open"
 
 
 def todo() -> Tool:
-    """Return the tool that writes the list down as it is now."""
+    """Return the tool that writes down the whole to-do list."""
     item = {
         "type": "object",
         "properties": {
@@ -405,13 +400,8 @@ def _write_list(arguments: Arguments) -> str:
     return "\n".join([f"{done} of {len(items)} done", *lines])
 
 
-_MOST_NOTES = 200
-_MOST_CHARACTERS = 500
-_HEADING = "# What lowwater chat was asked to remember\n"
-
-
 def default_file() -> Path:
-    """Return where notes are kept unless something else is said."""
+    """Return the default file for notes."""
     return user_data_path("lowwater", appauthor=False) / "memory.md"
 
 
@@ -432,7 +422,7 @@ class Memory:
         return tuple(self._notes)
 
     def on_pre_compress(self, messages: Sequence[object], /) -> None:
-        """Nothing is taken from the messages: what matters was noted when it was said."""
+        """Add nothing: what matters was noted when it was said."""
 
     def flush(self) -> None:
         """Write what is new to the file."""
@@ -495,11 +485,8 @@ def _read_notes(file: Path) -> list[str]:
     return [line.removeprefix("- ").strip() for line in lines if line.startswith("- ")]
 
 
-DECLINED = "The user declined this. Do not try it again in another way; ask what to do instead."
-
-
 class Toolbox:
-    """Runs tool calls; `allow` asks the user a question and tells whether the answer was yes."""
+    """Runs tool calls; `allow` asks the user a question and returns whether the answer was yes."""
 
     def __init__(self, tools: Iterable[Tool], *, allow: Callable[[str], bool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -510,7 +497,7 @@ class Toolbox:
         return [tool.declared() for tool in self._tools.values()]
 
     def run(self, call: ToolCall) -> Outcome:
-        """Return what became of a call; whatever is wrong with it becomes a sentence for the model."""
+        """Return the outcome of a call; anything wrong with it becomes a sentence for the model."""
         tool = self._tools.get(call.name)
         if tool is None:
             return Outcome(text=f"There is no tool {call.name!r}: use {self._names()}.", is_error=True)

@@ -1,4 +1,4 @@
-"""Asking a model over HTTP, streamed, at any OpenAI- or Anthropic-compatible address."""
+"""Asks a model over HTTP with streaming, at any OpenAI- or Anthropic-compatible address."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
-from lowwater.chat.speaking import STOPPED, Show, text_in
+from lowwater.chat.protocol import STOPPED, Show, streamed_text
 from lowwater.core.formats.anthropic import betas_of_body
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.formats.refusals import context_length_in
@@ -21,10 +21,18 @@ from lowwater.summarizers.endpoint import Endpoint, with_betas
 from lowwater.summarizers.exchange import asked_to_wait, failure_of, is_too_long, is_worth_retrying
 
 _STREAM = "text/event-stream"
+TRIES = 4
+_BACK_OFF = 1.0
+_LONGEST_WAIT = 60.0
+"""The longest `retry-after` in seconds that is honoured; beyond it the call fails."""
+_TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
+"""Seconds of silence after which an answer is given up."""
+_READ = 20_000
+"""Characters of an error that are read."""
 
 
 class AnswerListener:
-    """What came of one answer so far; feed it the chunks of a response as they come."""
+    """Collects one answer from the chunks of a response and shows its text."""
 
     def __init__(self, format: Format, show: Show, *, content_type: str) -> None:
         self._is_streamed = _STREAM in content_type
@@ -41,17 +49,17 @@ class AnswerListener:
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole answer is there, so that nobody needs to wait for more."""
+        """Whether the answer is complete, so that nothing more has to be read."""
         return self._is_streamed and self._stream.is_done
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes and show what they say."""
+        """Take the next bytes and show their text."""
         if not self._is_streamed:
             self._body += chunk
             return
         self._stream.feed(chunk)
         for event in self._events.feed(chunk):
-            self._say(text_in(event))
+            self._say(streamed_text(event))
 
     def whole(self) -> bytes:
         """Return the answer, or raise AnswerFailed with what came of it."""
@@ -69,7 +77,7 @@ class AnswerListener:
         return AnswerFailed(said, text=self.text, usage=self._stream.usage)
 
     def _whole_body(self) -> bytes:
-        """Return an answer that did not come as a stream although one was asked for."""
+        """Return an answer that did not come as a stream although one was requested."""
         try:
             response = decode_response(bytes(self._body))
         except BadInput:
@@ -85,16 +93,6 @@ class AnswerListener:
             self._show(piece)
 
 
-TRIES = 4
-_BACK_OFF = 1.0
-_LONGEST_WAIT = 60.0
-"""Seconds that a provider may ask to wait; whoever wants more is not waited for."""
-_TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
-"""Seconds of silence after which an answer is given up."""
-_READ = 20_000
-"""Characters of an error that are looked at."""
-
-
 class _Busy(Exception):
     """Nothing of an answer came, and asking again may help."""
 
@@ -105,7 +103,7 @@ class _Busy(Exception):
 
 
 class HttpUpstream:
-    """One model at one address; what is busy or breaks before an answer begins is asked again, a bounded number of times."""
+    """One model at one address; a call that fails before its answer begins is retried, at most `TRIES` times."""
 
     def __init__(
         self,
@@ -126,16 +124,16 @@ class HttpUpstream:
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The model's name."""
         return self._endpoint.model
 
     @property
     def format(self) -> Format:
-        """The format that is spoken there."""
+        """The message format of the API there."""
         return self._endpoint.format
 
     def ask(self, fields: Mapping[str, Any], *, max_tokens: int, show: Show) -> bytes:
-        """Return the whole answer, its text shown as it comes; raise AnswerFailed, or PromptTooLong."""
+        """Return the complete answer, its text shown as it comes; raise AnswerFailed or PromptTooLong."""
         body = self._body(fields, max_tokens)
         for tries in range(1, TRIES):
             try:
@@ -186,7 +184,7 @@ class HttpUpstream:
 
 
 def _broken(said: str, listening: AnswerListener | None) -> Exception:
-    """Return what it means that an answer broke off; before any of it was seen it can be asked for again."""
+    """Return the error for an answer that broke off; it can be retried if nothing of it was shown."""
     if listening is None or not listening.text:
         return _Busy(AnswerFailed(said), None)
     return listening.cut(said)
@@ -201,7 +199,7 @@ class _Refused(Struct):
 
 
 def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Exception:
-    """Return what a status other than success means, with the provider's own words for the user's eyes."""
+    """Return the error for an unsuccessful status, quoting the provider for the user."""
     failure, told = failure_of(status, body), body[:_READ].decode("utf-8", "replace")
     said = f"{failure}{_quoted(body)}"
     if failure.kind == "refused" and is_too_long(status, told):

@@ -1,4 +1,4 @@
-"""Who may come in, and how much of the gateway one client may hold: its keys, places for requests, and memory for bodies."""
+"""Who may use the gateway, and how much of it one client may take: slots for requests, and memory for bodies."""
 
 import asyncio
 from collections import Counter
@@ -10,19 +10,17 @@ from lowwater.gateway.tenants import ACCESS, NOBODY, credential_of, is_admitted,
 from lowwater.gateway.upstream import Refused
 
 _OWN_KEY = "this gateway wants one of its own keys in the header x-lowwater-key"
-
 TOO_SLOW = "the request's body came too slowly while others were waiting"
-
 COPIES = 4
-"""Times its size that a body takes in memory while it is worked on: as it came, its fields, its messages, and what leaves."""
+"""How many times its size a body takes in memory while it is worked on: as it came, its fields, its messages, what is sent."""
 _HEAD_START = 64 * 1024
-"""Bytes that every body is thought to have sent already, so that one that has just begun is not called slow."""
-_AT_ONCE = 0.1
-"""Seconds that every body is thought to have taken already."""
+"""Bytes that every body is credited with, so that one that has just begun does not count as slow."""
+_GRACE_SECONDS = 0.1
+"""Seconds that every body is charged with from the start."""
 
 
 def refuse_unless_admitted(headers: Mapping[str, str], options: Options) -> None:
-    """Raise Refused for a request that goes no further."""
+    """Raise Refused for a request without the gateway's own key or a provider's credential, where these are required."""
     if not is_admitted(headers, options.access_keys):
         raise Refused(401, _OWN_KEY)
     if options.require_key and not credential_of(headers):
@@ -30,25 +28,25 @@ def refuse_unless_admitted(headers: Mapping[str, str], options: Options) -> None
 
 
 def refuse_unless_operator(headers: Mapping[str, str], options: Options) -> None:
-    """Raise Refused for somebody who asks for figures without one of the gateway's own keys, if it has any.
+    """Raise Refused for a request for metrics without one of the gateway's own keys, if it has any.
 
-    It may come as a token, which is what scrapers send, and never is a provider's: nothing goes on from here.
+    Scrapers send the key as a bearer token. No provider's token is exposed by this: the request goes no further.
     """
-    brought = {ACCESS: headers.get(ACCESS) or credential_of(headers)}
-    if not is_admitted(brought, options.access_keys):
+    key_header = {ACCESS: headers.get(ACCESS) or credential_of(headers)}
+    if not is_admitted(key_header, options.access_keys):
         raise Refused(401, f"{_OWN_KEY}, or as a bearer token")
 
 
 def share_owner(headers: Mapping[str, str], *, secret: bytes, address: str) -> str:
-    """Return whose share a request is counted to: its credential's, or without one that of its address."""
+    """Return the client whose share a request counts towards: its credential, or without one its address."""
     tenant = tenant_of(headers, secret=secret)
     return f"{NOBODY} {address}" if tenant == NOBODY else tenant
 
 
 class Shares:
-    """An amount of something that clients share: who holds as much as is still free gets no more.
+    """A resource that clients share fairly: a client that holds as much as is still free gets no more.
 
-    One client alone gets half of it, two get a third each, and so on: there is always some left for another.
+    One client alone gets half of it, two get a third each, and so on: some is always left for another.
     """
 
     def __init__(self, size: int) -> None:
@@ -57,7 +55,7 @@ class Shares:
         self.total = 0
 
     def refusal(self, client: str, amount: int = 1) -> Refused | None:
-        """Return why a client does not get so much more; None if it does. A client that holds nothing may take all that is free."""
+        """Return why a client cannot have `amount` more; None if it can. A client that holds nothing may take all that is free."""
         free = self._size - self.total
         if amount > free:
             return Refused(503, "too many requests are under way: try again in a moment", retry_after=1)
@@ -73,24 +71,24 @@ class Shares:
         return self._held[client]
 
     def take(self, client: str, amount: int = 1) -> None:
-        """Give a client so much more, or raise Refused."""
+        """Give a client `amount` more, or raise Refused."""
         if refused := self.refusal(client, amount):
             raise refused
         self._held[client] += amount
         self.total += amount
 
     def give_back(self, client: str, amount: int = 1) -> None:
-        """Take so much back from a client."""
+        """Take `amount` back from a client."""
         self.total -= amount
         self._held[client] -= amount
         if self._held[client] <= 0:
             del self._held[client]
 
 
-class Memory:
-    """The memory for bodies: shared between clients, and half of it at most for those of one address that is not this machine.
+class BodyMemory:
+    """The memory for bodies, shared between clients; one remote address gets half of it at most.
 
-    Keys can be made up, addresses less so. Where it runs out, bodies that come slowly lose what they hold.
+    The limit by address is there because anybody can make up keys. When memory runs out, the slowest bodies lose theirs.
     """
 
     def __init__(self, size: int) -> None:
@@ -104,7 +102,7 @@ class Memory:
         return self._shares.total
 
     def take(self, client: str, address: str, amount: int) -> None:
-        """Give a client at an address so much more, or raise Refused."""
+        """Give a client at an address `amount` more, or raise Refused."""
         if not is_loopback(address) and self._by_address[address] + amount > self._half:
             raise Refused(
                 429, "too many requests from this address are under way: try again in a moment", retry_after=1
@@ -112,29 +110,29 @@ class Memory:
         self._shares.take(client, amount)
         self._by_address[address] += amount
 
-    def may_push(self, client: str, address: str, amount: int) -> bool:
-        """Return whether a client would get so much more if nobody else held any."""
-        is_far = not is_loopback(address)
-        return max(self._shares.held(client), is_far * self._by_address[address]) + amount <= self._half
+    def may_displace(self, client: str, address: str, amount: int) -> bool:
+        """Return whether a client could have `amount` more if nobody else held any."""
+        is_remote = not is_loopback(address)
+        return max(self._shares.held(client), is_remote * self._by_address[address]) + amount <= self._half
 
     def give_back(self, client: str, address: str, amount: int) -> None:
-        """Take so much back."""
+        """Take `amount` back."""
         self._shares.give_back(client, amount)
         self._by_address[address] -= amount
         if self._by_address[address] <= 0:
             del self._by_address[address]
 
 
-class Arriving:
-    """A request whose body is on its way."""
+class IncomingBody:
+    """A request's body while it is received and worked on, with the memory reserved for it."""
 
     def __init__(
         self,
         client: str,
-        memory: Memory,
+        memory: BodyMemory,
         *,
         address: str = "",
-        make_room: Callable[["Arriving"], bool] = lambda _: False,
+        make_room: Callable[["IncomingBody"], bool] = lambda _: False,
     ) -> None:
         self.client = client
         self._address = address
@@ -147,107 +145,107 @@ class Arriving:
         self._limit: asyncio.Timeout | None = None
 
     def until(self, seconds: float) -> asyncio.Timeout:
-        """Return the time in which the body has to come, unless others need its place first."""
+        """Return the deadline for the body; `cut_off` brings it forward when others need its slot."""
         self._limit = asyncio.timeout(seconds)
         return self._limit
 
-    def grow(self, amount: int) -> None:
-        """Take note of more bytes, or raise Refused where there is no memory for them."""
+    def reserve(self, amount: int) -> None:
+        """Reserve memory for `amount` more bytes, or raise Refused if there is none."""
         if self.is_cut_off:
             raise Refused(408, TOO_SLOW, retry_after=1)
         while True:
             try:
                 self._memory.take(self.client, self._address, amount * COPIES)
             except Refused:
-                may_push = self._memory.may_push(self.client, self._address, amount * COPIES)
-                if not may_push or not self._make_room(self):
+                may_displace = self._memory.may_displace(self.client, self._address, amount * COPIES)
+                if not may_displace or not self._make_room(self):
                     raise
             else:
                 break
         self.bytes += amount
 
-    def swell(self, amount: int) -> None:
-        """Take note of what a body has become that was compressed, or raise Refused where there is no memory for it."""
-        self.grow(max(0, amount - self.bytes))
+    def reserve_total(self, amount: int) -> None:
+        """Reserve memory for a body that decompresses to `amount` bytes, or raise Refused if there is none."""
+        self.reserve(max(0, amount - self.bytes))
 
-    def shrink(self, amount: int) -> None:
-        """Give back the memory of what was unpacked in vain: only so many bytes are left."""
+    def release_above(self, amount: int) -> None:
+        """Give back the memory beyond `amount` bytes, which decompressing took in vain."""
         less = max(0, self.bytes - amount)
         self._memory.give_back(self.client, self._address, less * COPIES)
         self.bytes -= less
 
     def pace(self) -> float:
-        """Return how fast it comes, in bytes a second."""
-        return (self.bytes + _HEAD_START) / (self._loop.time() - self._began + _AT_ONCE)
+        """Return how fast the body comes, in bytes per second."""
+        return (self.bytes + _HEAD_START) / (self._loop.time() - self._began + _GRACE_SECONDS)
 
     def cut_off(self) -> None:
-        """Give its place to another."""
+        """Stop waiting for the body, because another request needs its slot or memory."""
         self.is_cut_off = True
         if self._limit is not None:
             self._limit.reschedule(self._loop.time())
 
-    def forget(self) -> None:
-        """Give back the memory of its body."""
-        self.shrink(0)
+    def release(self) -> None:
+        """Give back all memory of the body."""
+        self.release_above(0)
 
 
 class Admission:
-    """Shares the gateway's places and memory between its clients."""
+    """Shares the gateway's request slots and memory between its clients."""
 
     def __init__(self, options: Options) -> None:
-        self._waiting = Shares(options.most_requests)
-        self._working = Shares(options.most_requests)
-        self._memory = Memory(options.most_held_bytes)
-        self._arriving: set[Arriving] = set()
+        self._receiving_slots = Shares(options.most_requests)
+        self._working_slots = Shares(options.most_requests)
+        self._memory = BodyMemory(options.most_held_bytes)
+        self._receiving: set[IncomingBody] = set()
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that the bodies under way take."""
+        """Memory that the bodies under way take, in bytes."""
         return self._memory.total
 
     @contextmanager
-    def arriving(self, client: str, address: str = "") -> Iterator[Arriving]:
-        """Let a request in whose body is still to come, or raise Refused; where places run out, the slowest body loses its own."""
-        while (refused := self._waiting.refusal(client)) is not None:
-            # A client beyond its share makes room itself.
-            rivals = [each for each in self._arriving if refused.status != 429 or each.client == client]
+    def receiving(self, client: str, address: str = "") -> Iterator[IncomingBody]:
+        """Admit a request whose body is still to come, or raise Refused; when slots run out, the slowest body loses its own."""
+        while (refused := self._receiving_slots.refusal(client)) is not None:
+            # 429: the client is beyond its own share, so that one of its own bodies has to make room.
+            rivals = [each for each in self._receiving if refused.status != 429 or each.client == client]
             if not rivals:
                 raise refused
-            self._cut_off(min(rivals, key=Arriving.pace))
-        self._waiting.take(client)
-        request = Arriving(client, self._memory, address=address, make_room=self._make_room)
-        self._arriving.add(request)
+            self._cut_off(min(rivals, key=IncomingBody.pace))
+        self._receiving_slots.take(client)
+        body = IncomingBody(client, self._memory, address=address, make_room=self._make_room)
+        self._receiving.add(body)
         try:
-            yield request
+            yield body
         finally:
-            self._leave(request)
-            request.forget()
+            self._leave(body)
+            body.release()
 
     @contextmanager
-    def working(self, request: Arriving) -> Iterator[None]:
-        """Let a request on whose body is there, or raise Refused; its first place is free again."""
-        self._working.take(request.client)
-        self._leave(request)
+    def working(self, body: IncomingBody) -> Iterator[None]:
+        """Give a request whose body is complete a slot for its work, or raise Refused; its slot for receiving is free again."""
+        self._working_slots.take(body.client)
+        self._leave(body)
         try:
             yield
         finally:
-            self._working.give_back(request.client)
+            self._working_slots.give_back(body.client)
 
-    def _make_room(self, request: Arriving) -> bool:
-        """Return whether a body that comes slower than this one lost its memory to it."""
-        slower = [each for each in self._arriving if each is not request and each.bytes]
-        slowest = min(slower, key=Arriving.pace, default=request)
-        if slowest.pace() >= request.pace():
+    def _make_room(self, body: IncomingBody) -> bool:
+        """Take the memory of the slowest body if it comes slower than this one; return whether that was so."""
+        others = [each for each in self._receiving if each is not body and each.bytes]
+        slowest = min(others, key=IncomingBody.pace, default=body)
+        if slowest.pace() >= body.pace():
             return False
         self._cut_off(slowest)
-        slowest.forget()
+        slowest.release()
         return True
 
-    def _cut_off(self, slowest: Arriving) -> None:
+    def _cut_off(self, slowest: IncomingBody) -> None:
         self._leave(slowest)
         slowest.cut_off()
 
-    def _leave(self, request: Arriving) -> None:
-        if request in self._arriving:
-            self._arriving.discard(request)
-            self._waiting.give_back(request.client)
+    def _leave(self, body: IncomingBody) -> None:
+        if body in self._receiving:
+            self._receiving.discard(body)
+            self._receiving_slots.give_back(body.client)

@@ -1,4 +1,4 @@
-"""How each client is told where the gateway is: by variables, by arguments, or by both."""
+"""How each client is pointed to the gateway: by environment variables, by arguments, or by both."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from lowwater.gateway.options import ANTHROPIC, OPENAI
 
 OPENROUTER = "https://openrouter.ai/api/v1"
 
-_OWN = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
+_BASE_URL_VARIABLES = ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
 _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 _TOOL_SEARCH = "ENABLE_TOOL_SEARCH"
 _ANTHROPIC_HOST = "anthropic.com"
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """A client's command line and the variables it is run with."""
+    """A client's command line and the environment variables to add for it."""
 
     command: tuple[str, ...]
     env: dict[str, str]
@@ -31,50 +31,52 @@ def client_of(command: Sequence[str]) -> str:
     return PurePath(command[0]).name.removesuffix(".exe") if command else ""
 
 
-class Upstream(Struct, frozen=True, kw_only=True):
-    """Where requests of each format go."""
+class UpstreamUrls(Struct, frozen=True, kw_only=True):
+    """The base URLs of the providers that a client uses."""
 
     anthropic: str
     openai: str
 
 
-def upstream_in(env: Mapping[str, str], client: str = "") -> Upstream:
-    """Return where a client would have gone by itself: the gateway goes there for it."""
-    anthropic, openai = (env.get(name, "").strip() for name in _OWN)
+def upstream_in(env: Mapping[str, str], client: str = "") -> UpstreamUrls:
+    """Return the base URLs that a client would have used without the gateway."""
+    anthropic, openai = (env.get(name, "").strip() for name in _BASE_URL_VARIABLES)
     if client == "hermes":
-        openai = _hermes_goes(env) or openai
-    return Upstream(anthropic=anthropic or ANTHROPIC, openai=openai or OPENAI)
+        openai = _hermes_base_url(env) or openai
+    return UpstreamUrls(anthropic=anthropic or ANTHROPIC, openai=openai or OPENAI)
 
 
 def started(command: Sequence[str], url: str, env: Mapping[str, str]) -> Started:
-    """Return a client's command and variables such that all its requests go to the gateway at `url`."""
+    """Return a client's command and variables so that all its requests go to the gateway at `url`."""
     versioned = f"{url}/v1"
-    told = {
+    variables = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_BASE": url,
         "OPENAI_BASE_URL": versioned,
         "OPENAI_API_BASE": versioned,
     }
-    told |= _around_proxies(url, env)
+    variables |= _around_proxies(url, env)
     arguments: tuple[str, ...] = ()
     match client_of(command):
         case "claude":
-            told |= _claude(env)
+            variables |= _claude(env)
         case "codex":
             arguments = _codex(versioned, env)
         case "opencode":
-            told["OPENCODE_CONFIG_CONTENT"] = _opencode(versioned, env.get("OPENCODE_CONFIG_CONTENT", ""))
+            variables["OPENCODE_CONFIG_CONTENT"] = _opencode(
+                versioned, env.get("OPENCODE_CONFIG_CONTENT", "")
+            )
         case "hermes":
-            told |= {"CUSTOM_BASE_URL": versioned, "OPENROUTER_BASE_URL": versioned}
+            variables |= {"CUSTOM_BASE_URL": versioned, "OPENROUTER_BASE_URL": versioned}
         case _:
             pass
-    return Started(command=(command[0], *arguments, *command[1:]), env=told)
+    return Started(command=(command[0], *arguments, *command[1:]), env=variables)
 
 
 def _around_proxies(url: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that keep a client from asking a proxy for the gateway; nothing where it has no proxy.
+    """Return the variables that keep a client from using its proxy for the gateway; none if it has no proxy.
 
-    Some clients take the proxy for HTTPS for every URL, and ask it for 127.0.0.1.
+    Some clients use the proxy for HTTPS for every URL, and ask it for 127.0.0.1.
     """
     if not any(value and name.lower() in _PROXIES for name, value in env.items()):
         return {}
@@ -85,10 +87,10 @@ def _around_proxies(url: str, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _claude(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which Claude Code asks as it does without a gateway.
+    """Return the variables that make Claude Code send the same requests as without a gateway.
 
-    Behind a URL that is not Anthropic's it turns its tool search off and sends all its tools, unless this is set. Where
-    its user sends it to another provider it has done so by itself, and that provider may not know the search's blocks.
+    With a base URL that is not Anthropic's it turns its tool search off and sends all its tools, unless this variable is set.
+    It is not set for a user who has configured another provider, which may not know the blocks of the tool search.
     """
     host = urlsplit(upstream_in(env, "claude").anthropic).hostname or ""
     is_anthropic = host == _ANTHROPIC_HOST or host.endswith(f".{_ANTHROPIC_HOST}")
@@ -96,7 +98,7 @@ def _claude(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _codex(url: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the settings by which Codex uses a provider of its own; its key or its login goes along."""
+    """Return the settings that make Codex use the gateway as a custom provider, with its own key or login."""
     provider = {"name": "lowwater", "base_url": url, "wire_api": "responses"}
     has_key = bool(env.get("OPENAI_API_KEY"))
     auth = 'env_key="OPENAI_API_KEY"' if has_key else "requires_openai_auth=true"
@@ -106,16 +108,16 @@ def _codex(url: str, env: Mapping[str, str]) -> tuple[str, ...]:
     return ("-c", f"model_providers.lowwater={{{table}}}", "-c", 'model_provider="lowwater"')
 
 
-def _hermes_goes(env: Mapping[str, str]) -> str:
-    """Return where Hermes asks OpenAI-speaking models: what its settings name, or else what they leave to the environment."""
+def _hermes_base_url(env: Mapping[str, str]) -> str:
+    """Return the base URL that Hermes uses for OpenAI-compatible models, from its settings or the environment."""
     path = Path(env.get("HERMES_HOME") or Path(env.get("HOME", "~"), ".hermes").expanduser(), "config.yaml")
     try:
         settings = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError):
         settings = None
     model = settings.get("model") if isinstance(settings, dict) else None
-    told = model if isinstance(model, dict) else {}
-    provider, url = (str(told.get(name) or "").strip() for name in ("provider", "base_url"))
+    configured = model if isinstance(model, dict) else {}
+    provider, url = (str(configured.get(name) or "").strip() for name in ("provider", "base_url"))
     match provider or env.get("HERMES_INFERENCE_PROVIDER", "auto"):
         case "custom":
             return env.get("CUSTOM_BASE_URL", "") or url
@@ -126,22 +128,22 @@ def _hermes_goes(env: Mapping[str, str]) -> str:
 
 
 def _opencode(url: str, given: str) -> str:
-    """Return opencode's settings with the URL of both providers, beside what the user has set there."""
+    """Return opencode's settings with the gateway's URL for both providers, keeping the user's own settings."""
     try:
         settings = msgspec.json.decode(given, type=dict[str, object]) if given else {}
     except msgspec.MsgspecError:
         settings = {}
     providers = settings.get("provider")
-    together = dict(providers) if isinstance(providers, dict) else {}
+    merged = dict(providers) if isinstance(providers, dict) else {}
     for name in ("anthropic", "openai"):
-        before = together.get(name)
+        before = merged.get(name)
         own = dict(before) if isinstance(before, dict) else {}
         options = own.get("options")
         own["options"] = {**(options if isinstance(options, dict) else {}), "baseURL": url}
-        together[name] = own
-    return msgspec.json.encode({**settings, "provider": together}).decode()
+        merged[name] = own
+    return msgspec.json.encode({**settings, "provider": merged}).decode()
 
 
 def written(command: Sequence[str]) -> str:
-    """Return a command as one would type it."""
+    """Return a command as one would type it in a shell."""
     return shlex.join(command)

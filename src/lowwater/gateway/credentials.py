@@ -1,4 +1,4 @@
-"""Summaries on somebody's credential: a client's own while its request is open, or the operator's."""
+"""Who writes summaries and on whose credential: the client's own while its request is open, or the operator's."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,9 +19,10 @@ from lowwater.session.factories import counter_for, installed_writer
 from lowwater.session.session import Session
 from lowwater.summarizers.model import AsyncModelSummarizer
 
-_LENT: "ContextVar[Credential | None]" = ContextVar("lent", default=None)
+_CREDENTIAL: "ContextVar[Credential | None]" = ContextVar("credential", default=None)
+"""The credential of the client whose request is open."""
 
-_GOES_ALONG = (
+_CREDENTIAL_HEADERS = (
     "authorization",
     "x-api-key",
     "api-key",
@@ -31,7 +32,7 @@ _GOES_ALONG = (
     "openai-project",
     "chatgpt-account-id",
 )
-"""Headers by which a provider knows whose request it is, and what it may be asked."""
+"""Headers that identify the client to its provider, or say which features a request may use."""
 _PATHS: MappingProxyType[Format, str] = MappingProxyType(
     {
         "anthropic": "/v1/messages",
@@ -42,7 +43,7 @@ _PATHS: MappingProxyType[Format, str] = MappingProxyType(
 
 
 class Credential(Struct, frozen=True, kw_only=True):
-    """What a client's own requests are sent with."""
+    """The URL and headers that a client's own requests are sent with."""
 
     format: Format
     url: str
@@ -54,38 +55,38 @@ class Credential(Struct, frozen=True, kw_only=True):
 
 
 def credential_in(headers: Mapping[str, str], *, format: Format, base_url: str) -> Credential:
-    """Return what a request was sent with."""
-    kept = {name: headers[name] for name in _GOES_ALONG if headers.get(name)}
-    # A provider's URL is read as it is for the client's own requests: with the version in it, without, or with another.
+    """Return the credential of a request."""
+    kept = {name: headers[name] for name in _CREDENTIAL_HEADERS if headers.get(name)}
+    # The same rule as for the client's own requests: the base URL may have a version in it, or none.
     url = url_of(base_url, _PATHS[format], named_by_base=format != "anthropic")
     return Credential(format=format, url=url, headers=kept)
 
 
 class BorrowedCredentials:
-    """Has a client's own model write summaries, with the credential that is lent at that moment and with no other."""
+    """A summarizer that asks the client's own model, with the credential of the request that is open at that moment."""
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     async def summarize(self, request: SummaryRequest, /) -> Written:
-        """Return what the model wrote, or raise SummaryFailed if nobody lends a credential."""
-        lent = _LENT.get()
-        if lent is None:
+        """Return what the model wrote; raise SummaryFailed if no request is open, too."""
+        credential = _CREDENTIAL.get()
+        if credential is None:
             raise SummaryFailed("no request of the client is open", "auth")
         summarizer = AsyncModelSummarizer(
             model=self.model,
-            base_url=lent.url,
+            base_url=credential.url,
             api_key="",
-            format=lent.format,
+            format=credential.format,
             context_length=load_registry().find(self.model).context_length,
             tokenizer=counter_for(self.model),
-            headers=lent.headers,
+            headers=credential.headers,
         )
         return await summarizer.summarize(request)
 
 
 def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
-    """Return who may write summaries for sessions on a model; nobody unless the operator said so."""
+    """Return the summarizers for sessions on a model; none unless the operator configured one."""
     writers: list[Summarizer | AsyncSummarizer] = [BorrowedCredentials(model)] if options.summaries else []
     if options.summary_model:
         name = options.summary_model
@@ -98,42 +99,42 @@ def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSumm
 
 
 class IdlePrefetch:
-    """Has summaries prepared beside the answers; what a client lends ends with its request."""
+    """Prepares summaries while answers are passed on; a client's credential is used only as long as its request is open."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, session: Session, credential: Credential) -> "asyncio.Task[None] | None":
-        """Begin to have a summary prepared for a session, if anybody may write one."""
+        """Start to prepare a summary for a session, if there is a summarizer."""
         if not self._options.summaries and not self._options.summary_model:
             return None
-        task = asyncio.create_task(self._park(session, credential))
+        task = asyncio.create_task(self._prefetch_summary(session, credential))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def waited(self, task: "asyncio.Task[None] | None") -> None:
-        """Wait for a summary on a client's credential, for so long as the operator lets the end of an answer wait.
+    async def wait(self, task: "asyncio.Task[None] | None") -> None:
+        """Wait for a summary on a client's credential, at most `summary_seconds`.
 
-        One that is given up was asked for in vain, and is paid all the same.
+        It is worth waiting: a summary that is cancelled has to be paid for all the same.
         """
         if task is not None and self._options.summaries:
             await asyncio.wait({task}, timeout=self._options.summary_seconds)
 
     def end(self, task: "asyncio.Task[None] | None") -> None:
-        """Take note that the client's request is answered: nothing more is asked on its credential."""
+        """Cancel a summary on the client's credential, now that its request is answered."""
         if task is not None and self._options.summaries:
             task.cancel()
 
     async def close(self) -> None:
-        """Give up what is being prepared."""
+        """Cancel everything that is being prepared."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _park(self, session: Session, credential: Credential) -> None:
+    async def _prefetch_summary(self, session: Session, credential: Credential) -> None:
         if self._options.summaries:
-            _LENT.set(credential)
+            _CREDENTIAL.set(credential)
         with suppress(LowwaterError):
             await session.aprefetch_summary()

@@ -1,4 +1,4 @@
-"""Recall for clients that speak the Model Context Protocol: the tools of the gateway, over the same store."""
+"""Recall over the Model Context Protocol: the gateway's recall tools, reading the same store."""
 
 from collections.abc import Callable, Collection
 from typing import Annotated, Any
@@ -29,23 +29,23 @@ Opener = Callable[[Store, str], Session]
 def server_over(
     store: Store, *, open_session: Opener, sources: Collection[str], session: str = "", version: str = ""
 ) -> MCPServer[Any]:
-    """Return a server over the sessions of some sources in a store, or over one of them; it only reads.
+    """Return a read-only server for the sessions of some sources in a store, or for one session of them.
 
-    A source names a tenant, and a project of it: `source_of`.
+    A source names a tenant and possibly a project: `source_of`.
     """
     server: MCPServer[Any] = MCPServer(NAME, instructions=_INSTRUCTIONS, version=version, log_level="ERROR")
-    described = {tool["name"]: tool["description"] for tool in anthropic_tools()}
-    among = _Among(store, open_session=open_session, session=session, sources=sources)
+    descriptions = {tool["name"]: tool["description"] for tool in anthropic_tools()}
+    visible = _VisibleSessions(store, open_session=open_session, session=session, sources=sources)
 
-    @server.tool(name=SEARCH, description=described[SEARCH])
+    @server.tool(name=SEARCH, description=descriptions[SEARCH])
     def search(
         query: str,
         limit: Annotated[int, Field(ge=1, le=20)] = 5,
         session: Annotated[str, Field(description=_SESSION)] = "",
     ) -> str:
-        return among.answer(session, SEARCH, {"query": query, "limit": limit})
+        return visible.answer(session, SEARCH, {"query": query, "limit": limit})
 
-    @server.tool(name=EXPAND, description=described[EXPAND])
+    @server.tool(name=EXPAND, description=descriptions[EXPAND])
     def expand(
         handle: str,
         around: str = "",
@@ -53,18 +53,18 @@ def server_over(
         characters: Annotated[list[int], Field(max_length=2)] | None = None,
         session: Annotated[str, Field(description=_SESSION)] = "",
     ) -> str:
-        asked = {"handle": handle, "around": around, "lines": lines, "characters": characters}
-        return among.answer(session, EXPAND, {name: value for name, value in asked.items() if value})
+        arguments = {"handle": handle, "around": around, "lines": lines, "characters": characters}
+        return visible.answer(session, EXPAND, {name: value for name, value in arguments.items() if value})
 
     @server.tool(name=SESSIONS, description=_LISTS)
     def sessions() -> str:
-        return "\n".join(map(_line, among.listed()[:_MOST_LISTED])) or "No conversation is kept yet."
+        return "\n".join(map(_line, visible.listed()[:_MOST_LISTED])) or "No conversation is kept yet."
 
     return server
 
 
-class _Among:
-    """The sessions that a client may look into."""
+class _VisibleSessions:
+    """The sessions that a client may read."""
 
     def __init__(self, store: Store, *, open_session: Opener, session: str, sources: Collection[str]) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class _Among:
         self._sources = frozenset(sources)
 
     def listed(self) -> list[Listed]:
-        """Return them, the one used last first."""
+        """Return them, most recently used first."""
         return [
             each
             for each in self._store.sessions()
@@ -81,7 +81,7 @@ class _Among:
         ]
 
     def answer(self, name: str, tool: str, arguments: dict[str, object]) -> str:
-        """Return what a tool answers for a session; one that a client may not look into is not there."""
+        """Return a tool's answer for a session; one that the client may not read does not exist for it."""
         known = [each.name for each in self.listed()]
         if not known:
             return "No conversation is kept yet."

@@ -1,4 +1,4 @@
-"""One structured line for each request, and the gateway's own metrics: figures and names, never contents or keys."""
+"""The log line of each request and the gateway's metrics: names and figures, never contents or keys."""
 
 import logging
 import time
@@ -12,9 +12,14 @@ from lowwater.observe.prometheus import PrometheusSink
 
 _log = logging.getLogger("lowwater.gateway")
 
+METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+"""The content type of Prometheus' text format."""
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_KNOWN = ("/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/models")
+
 
 class LogLine(Struct, kw_only=True):
-    """What is known of a request; it grows while the request is under way."""
+    """What is logged about a request; it is filled in while the request is under way."""
 
     method: str
     path: str
@@ -25,13 +30,13 @@ class LogLine(Struct, kw_only=True):
     tenant: str = ""
     decision: str = ""
     changed: bool = False
-    """Whether something else than the client's own bytes was sent."""
+    """Whether something other than the client's own bytes was sent."""
     did: str = ""
-    """What was done to a conversation: `unchanged`, `recall-added`, `changed`, `passed-on` (not taken part in) or `counted`; empty if it is none."""
+    """What was done to a conversation: `unchanged`, `recall-added`, `changed`, `passed-on` (forwarded unread) or `counted`; empty for other requests."""
     why: str = ""
-    """Why it was passed on."""
+    """Why it was forwarded unread."""
     tokens: int = 0
-    """The size of what was sent, as counted here."""
+    """The size of the prompt that was sent, as counted here."""
     streams: bool = False
     overflowed: bool = False
     outcome: str = ""
@@ -44,27 +49,27 @@ class LogLine(Struct, kw_only=True):
     """Seconds until the first byte of the answer."""
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return what the client is told of it: names and figures, as response headers."""
-        told = {
+        """Return the response headers that tell the client what was done."""
+        fields = {
             "x-lowwater-request": self.did,
             "x-lowwater-why": self.why,
             "x-lowwater-session": self.session,
             "x-lowwater-decision": self.decision,
             "x-lowwater-tokens": str(self.tokens) if self.tokens else "",
         }
-        return [(name.encode(), value.encode("ascii", "replace")) for name, value in told.items() if value]
+        return [(name.encode(), value.encode("ascii", "replace")) for name, value in fields.items() if value]
 
     def first_byte(self) -> None:
-        """Note that the answer begins."""
+        """Note the time of the answer's first byte."""
         if not self.first:
             self.first = time.perf_counter() - self.began
 
 
 def write_line(line: LogLine) -> None:
-    """Log a request that is done."""
+    """Log a finished request as one line of JSON."""
     if not _log.isEnabledFor(logging.INFO):
         return
-    told = {
+    fields = {
         "method": line.method[:16],
         "path": line.path[:200],
         "status": line.status,
@@ -83,23 +88,17 @@ def write_line(line: LogLine) -> None:
         "first_byte_ms": round(1000 * line.first, 1),
         "ms": round(1000 * (time.perf_counter() - line.began), 1),
     }
-    _log.info(msgspec.json.encode({name: value for name, value in told.items() if value != ""}).decode())
+    _log.info(msgspec.json.encode({name: value for name, value in fields.items() if value != ""}).decode())
 
 
-def where(error: BaseException) -> str:
-    """Return where a defect is without what it says, which may be a client's words."""
+def error_location(error: BaseException) -> str:
+    """Return an error's type and place in the code, without its message, which may quote a client."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return f"{type(error).__name__} at " + ", ".join(f"{frame.name}:{frame.lineno}" for frame in frames)
 
 
-METRICS = b"text/plain; version=0.0.4; charset=utf-8"
-"""What the text is, as HTTP says it."""
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-_KNOWN = ("/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/models")
-
-
 class Metrics:
-    """Counts requests; names and figures only."""
+    """The gateway's metrics, in one registry with those of the library."""
 
     def __init__(self) -> None:
         self.sink = PrometheusSink()
@@ -158,7 +157,7 @@ class Metrics:
         self.under_way = Gauge("lowwater_gateway_under_way", "Requests under way.", registry=registry)
 
     def request(self, line: LogLine) -> None:
-        """Add a request that is done."""
+        """Count a finished request."""
         path = line.path if line.path in _KNOWN else "other"
         self._requests.labels(path=path, status=str(line.status)).inc()
         if line.changed:
@@ -176,5 +175,5 @@ class Metrics:
         self._whole.observe(time.perf_counter() - line.began)
 
     def text(self) -> str:
-        """Return everything as Prometheus reads it."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.sink.registry).decode()

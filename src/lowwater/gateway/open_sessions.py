@@ -1,4 +1,4 @@
-"""Sessions that are open in this process, each with the library of its model; all of them in one store."""
+"""The sessions that are open in this process: found for a client's list, created, and kept in memory up to a limit."""
 
 import secrets
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from lowwater.core.reconcile import branch_of, likeness, numbers_in, position_be
 from lowwater.core.stored import About
 from lowwater.gateway.credentials import summarizers_of
 from lowwater.gateway.options import Options, source_of
-from lowwater.gateway.session_lookup import LookupKey, Match, SessionLookup, chain_of
+from lowwater.gateway.session_lookup import LookupKey, Match, SessionLookup, chain_keys
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.factories import SystemClock
 from lowwater.session.library import Lowwater
@@ -23,22 +23,22 @@ from lowwater.settings import Settings
 
 _Key = tuple[str, str, str]
 """Tenant, model and URL."""
-_MODELS = 1_000
-"""Models of tenants kept ready: a client may name as many as it likes."""
-_BRANCHES = 8
-"""Branches of a session in which it is looked for where another left it."""
+_MOST_LIBRARIES = 1_000
+"""Libraries kept in memory, one per tenant and model: a client may name as many models as it likes."""
+_MOST_BRANCHES = 8
+"""Rewound branches of a session that are searched for the place where another one forked off."""
 
 
-class Belongs(Struct, frozen=True, kw_only=True):
+class OpenedSession(Struct, frozen=True, kw_only=True):
     """The session that a client's list belongs to."""
 
     session: Session
-    is_begun: bool
-    """Whether it is a new one, and nothing leads to it yet."""
+    is_new: bool
+    """Whether it was created for this list, so that no fingerprint leads to it yet."""
 
 
 class OpenSessions:
-    """Opens sessions and keeps those used last ready; any thread may use it."""
+    """Opens sessions and keeps those used last in memory; any thread may use it."""
 
     def __init__(
         self, store: Store, options: Options, *, sinks: tuple[Sink, ...] = (), clock: Clock | None = None
@@ -48,120 +48,120 @@ class OpenSessions:
         self._sinks = sinks
         self._clock = clock or SystemClock()
         self._settings = with_hygiene(options.settings)
-        self._finding = SessionLookup(store, joins_by_summary=options.joins_by_summary)
+        self._lookup = SessionLookup(store, joins_by_summary=options.joins_by_summary)
         self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._sizes: dict[str, int] = {}
-        """How many messages each open session had when it was last asked for."""
+        """How many messages each open session had when it was last used."""
         self._messages = 0
         self._lock = Lock()
 
     @property
     def open(self) -> int:
-        """How many sessions are kept ready."""
+        """How many sessions are in memory."""
         return len(self._open)
 
-    def session_for(self, sought: LookupKey, *, model: str, base_url: str) -> Belongs:
-        """Return the session that a client's list belongs to, on the model it asks; a new one if it belongs to none.
+    def session_for(self, lookup: LookupKey, *, model: str, base_url: str) -> OpenedSession:
+        """Return the session that a client's list belongs to, switched to the model it asks for; a new one if there is none.
 
-        Nothing of a new one is kept before something happens to it.
+        Nothing of a new one is stored until something happens to it.
         """
-        key = (sought.tenant, model, base_url)
-        match = self._found(sought, key)
+        key = (lookup.tenant, model, base_url)
+        match = self._find(lookup, key)
         if match is None or match.kind != "same":
-            return Belongs(session=self._begun(match, sought, key), is_begun=True)
-        session = self._refreshed(match.session, key)
+            return OpenedSession(session=self._create(match, lookup, key), is_new=True)
+        session = self._open_fresh(match.session, key)
         if session.route.model != model or session.route.base_url != base_url:
             session.use(model, base_url=base_url)
-        return Belongs(session=session, is_begun=False)
+        return OpenedSession(session=session, is_new=False)
 
-    def like(self, sought: LookupKey, *, model: str, base_url: str) -> Session:
-        """Return a session in which a list can be looked at as `session_for` would have it, only to look: nothing is kept."""
-        key = (sought.tenant, model, base_url)
-        match = self._found(sought, key)
+    def preview_session(self, lookup: LookupKey, *, model: str, base_url: str) -> Session:
+        """Return the session that `session_for` would return, only to look at: nothing is stored or switched."""
+        key = (lookup.tenant, model, base_url)
+        match = self._find(lookup, key)
         if match is None or match.kind != "same":
-            # It is not kept ready: it would take the place of one that goes on.
-            return self._begun(match, sought, key, is_kept=False)
-        return self._refreshed(match.session, key)
+            # It is not kept in memory, where it would displace one that is in use.
+            return self._create(match, lookup, key, is_kept=False)
+        return self._open_fresh(match.session, key)
 
-    def has_gone_on(self, session: Session, keys: Sequence[bytes]) -> bool:
-        """Return whether a session has a list with these keys, and more behind it."""
+    def has_moved_past(self, session: Session, keys: Sequence[bytes]) -> bool:
+        """Return whether a session has a list with these keys, and more messages after it."""
         numbers = branch_of(session.ledger)
-        return len(numbers) > len(keys) and _holds(session.ledger, numbers, keys)
+        return len(numbers) > len(keys) and _begins_with(session.ledger, numbers, keys)
 
-    def record_fingerprint(self, sought: LookupKey, session: Session, *further: bytes) -> None:
-        """Note that a session was seen with this list, and with it and its answer."""
-        self._finding.record_fingerprint(sought, session.name, *further)
+    def record_fingerprint(self, lookup: LookupKey, session: Session, *further: bytes) -> None:
+        """Record that a session was seen with this list; `further` are other keys that lead to it."""
+        self._lookup.record_fingerprint(lookup, session.name, *further)
         with self._lock:
             if session.name in self._open:
-                self._weigh(session.name, session)
+                self._update_size(session.name, session)
 
-    def leave_summary(self, sought: LookupKey, lines: Sequence[bytes]) -> None:
-        """Note a summary that a client asked for apart from its conversation."""
-        self._finding.leave_summary(sought, lines)
+    def record_summary(self, lookup: LookupKey, lines: Sequence[bytes]) -> None:
+        """Record a summary that a client asked for outside its conversation."""
+        self._lookup.record_summary(lookup, lines)
 
-    def _found(self, sought: LookupKey, key: _Key) -> Match | None:
-        """Return the session that has the beginning of a list, and whether it is the same: of several branches it is one's own.
+    def _find(self, lookup: LookupKey, key: _Key) -> Match | None:
+        """Return the session that has the beginning of a list; a match of the kind `back` is resolved to `same` or `fork`.
 
-        A client that goes back leaves what it takes back. If a list that was taken back goes on after all, two branches
-        run at the same time, and would undo each other turn by turn in one session.
+        A client that goes back abandons what it rewinds. If it continues an abandoned list after all, two branches are running
+        at the same time: in one session they would rewind each other turn by turn, so that each gets its own.
         """
-        match = self._finding.find(sought)
+        match = self._lookup.find(lookup)
         if match is None or match.kind != "back":
             return match
-        ledger = self._refreshed(match.session, key).ledger
-        holds = _holds(ledger, branch_of(ledger), sought.keys[: match.length])
-        return replace(match, kind="same" if holds else "fork")
+        ledger = self._open_fresh(match.session, key).ledger
+        is_current = _begins_with(ledger, branch_of(ledger), lookup.keys[: match.length])
+        return replace(match, kind="same" if is_current else "fork")
 
-    def _refreshed(self, name: str, key: _Key) -> Session:
-        """Return a session as all replicas left it."""
-        session = self._opened(name, key)
+    def _open_fresh(self, name: str, key: _Key) -> Session:
+        """Return a session with everything that other replicas have stored."""
+        session = self._open_session(name, key)
         session.refresh()
         return session
 
-    def _begun(self, match: Match | None, sought: LookupKey, key: _Key, *, is_kept: bool = True) -> Session:
-        """Return a new session; one that left another has what the other had until then, and nothing that came later."""
-        # Long enough that two replicas never draw the same: a name decides whose session it is.
+    def _create(self, match: Match | None, lookup: LookupKey, key: _Key, *, is_kept: bool = True) -> Session:
+        """Return a new session; a fork begins with what its parent had at that point."""
+        # Random enough that two replicas never choose the same name, which would make two clients share a session.
         name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
-        session = self._opened(name, key) if is_kept else self._read(name, key)
+        session = self._open_session(name, key) if is_kept else self._load(name, key)
         if match is None:
-            session.begin(About(source=self._source(sought)))
+            session.begin(About(source=self._source(lookup)))
             return session
-        parent = self._refreshed(match.session, key)
+        parent = self._open_fresh(match.session, key)
         session.begin(
-            About(source=self._source(sought), parent=match.session),
+            About(source=self._source(lookup), parent=match.session),
             parent=parent,
-            upto=_left_at(parent.ledger, sought.keys[: match.length]),
+            upto=_entries_up_to(parent.ledger, lookup.keys[: match.length]),
         )
         return session
 
-    def _source(self, sought: LookupKey) -> str:
-        """Return the source of a client's sessions: its tenant, by the operator's name if there is one, and the project."""
-        return source_of(self._options.tenant or sought.tenant[:8], self._options.project)
+    def _source(self, lookup: LookupKey) -> str:
+        """Return the source of a client's sessions: the operator's name for the tenant or its hash, and the project."""
+        return source_of(self._options.tenant or lookup.tenant[:8], self._options.project)
 
-    def _opened(self, name: str, key: _Key) -> Session:
+    def _open_session(self, name: str, key: _Key) -> Session:
         with self._lock:
             session = self._open.get(name)
             if session is not None:
                 self._open.move_to_end(name)
-                self._weigh(name, session)
+                self._update_size(name, session)
                 return session
-        session = self._read(name, key)
+        session = self._load(name, key)
         with self._lock:
             session = self._open.setdefault(name, session)
             self._open.move_to_end(name)
-            self._weigh(name, session)
+            self._update_size(name, session)
         return session
 
-    def _read(self, name: str, key: _Key) -> Session:
-        """Return a session as it was left, of which nobody else knows yet."""
+    def _load(self, name: str, key: _Key) -> Session:
+        """Return a session as it was stored, without adding it to those in memory."""
         library = self._library(key)
         session = library.session(name, as_left=True)
         library.release(name)
         return session
 
-    def _weigh(self, name: str, session: Session) -> None:
-        """Note a session's size, and let go of those asked for least lately where all of them are too many or too large."""
+    def _update_size(self, name: str, session: Session) -> None:
+        """Note a session's size, and drop the least recently used ones if there are too many sessions or messages."""
         size = len(session.ledger.messages)
         self._messages += size - self._sizes.get(name, 0)
         self._sizes[name] = size
@@ -173,14 +173,14 @@ class OpenSessions:
             self._messages -= self._sizes.pop(oldest, 0)
 
     def _library(self, key: _Key) -> Lowwater:
-        """Return the library of a tenant's model: what one tenant's refusals teach of a window is no other's business."""
+        """Return the library for a tenant's model: what it learns of the context length must not come from another tenant."""
         _, model, base_url = key
         with self._lock:
             library = self._libraries.get(key)
             if library is not None:
                 self._libraries.move_to_end(key)
             else:
-                while len(self._libraries) >= _MODELS:
+                while len(self._libraries) >= _MOST_LIBRARIES:
                     self._libraries.popitem(last=False)
                 library = self._libraries[key] = Lowwater(
                     model=model,
@@ -196,32 +196,32 @@ class OpenSessions:
 
 
 def with_hygiene(settings: Settings) -> Settings:
-    """Return settings with hygiene around the policy, and a session's name that never changes (docs/specification.md: A, H).
+    """Return settings with hygiene around the policy, and sessions that keep their name (docs/specification.md: A, H).
 
-    Who writes summaries is said to the gateway, and not by the settings.
+    Who writes summaries is up to the gateway's own options, so that `summary_model` is cleared.
     """
     compression = replace(settings.compression, hygiene=True, split=False, summary_model=None)
     return replace(settings, compression=compression)
 
 
-def _holds(ledger: Ledger, numbers: Sequence[int], keys: Sequence[bytes]) -> bool:
-    """Return whether the messages with these numbers begin with a list that has these keys."""
+def _begins_with(ledger: Ledger, numbers: Sequence[int], keys: Sequence[bytes]) -> bool:
+    """Return whether the messages with these numbers begin with the list that has these keys."""
     numbers = numbers[: len(keys)]
     if not keys or len(numbers) < len(keys):
         return False
-    # At once: where they lie elsewhere, each look is a journey.
-    came = ledger.messages[: numbers[-1]]
-    return chain_of([likeness(came[number - 1].message) for number in numbers])[-1] == keys[-1]
+    # As one slice: messages that are still in the store are fetched in a single query.
+    messages = ledger.messages[: numbers[-1]]
+    return chain_keys([likeness(messages[number - 1].message) for number in numbers])[-1] == keys[-1]
 
 
-def _left_at(ledger: Ledger, keys: Sequence[bytes]) -> int:
-    """Return how many entries a ledger had when it held no more than a list with these keys; 0 if it is not found there.
+def _entries_up_to(ledger: Ledger, keys: Sequence[bytes]) -> int:
+    """Return how many entries a ledger had when it held exactly the list with these keys; 0 if it never did.
 
-    It is looked for in the branch that is in effect, and in the newest of those that were taken back.
+    The current branch and the newest rewound ones are searched.
     """
-    rewinds = [saved for saved in ledger.saved if saved.kind == "rewound"][-_BRANCHES:]
+    rewinds = [saved for saved in ledger.saved if saved.kind == "rewound"][-_MOST_BRANCHES:]
     for view in (ledger.view, *(ledger.view_before(saved) for saved in reversed(rewinds))):
         numbers = numbers_in(view)
-        if _holds(ledger, numbers, keys):
+        if _begins_with(ledger, numbers, keys):
             return position_before(ledger, numbers[len(keys) - 1] + 1)
     return 0

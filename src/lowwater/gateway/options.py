@@ -1,4 +1,4 @@
-"""How a gateway is run."""
+"""The options of a gateway, and the names derived from them."""
 
 import secrets
 from hashlib import blake2b
@@ -21,60 +21,60 @@ Marking = Literal["client", "auto"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Everything an operator may choose."""
+    """Everything an operator can configure."""
 
     anthropic_upstream: str = ANTHROPIC
     openai_upstream: str = OPENAI
     policy: str | None = None
     settings: Settings = Settings()
     tenant: str = ""
-    """The tenant of every client, whatever its credential; empty binds each tenant to its credential."""
+    """The tenant of all clients, whatever their credentials; empty for one tenant per credential."""
     marks: Marking = "client"
-    """`client`: cache marks only where the client sets some itself; `auto`: ours, wherever the provider takes them."""
+    """`client`: place cache marks only where the client sets some itself; `auto`: wherever the provider takes them."""
     recall: bool = False
     """Whether recall tools are added to requests, and their calls answered here."""
     summaries: bool = False
-    """Whether summaries may be asked for on a client's credential, while a request of it is open."""
+    """Whether summaries may be written on a client's credential while one of its requests is open."""
     summary_seconds: float = 30.0
-    """How long the end of an answer may wait for a summary on its client's credential; its first byte never does."""
+    """How long the end of an answer may wait for a summary on its client's credential; the first byte never waits."""
     summary_model: str = ""
     """The model that writes summaries on the operator's own credential; empty for none."""
     require_key: bool = False
-    """Whether a request without a credential is refused here."""
+    """Whether requests without a credential are refused."""
     access_keys: tuple[str, ...] = ()
-    """If there are any, one of them has to come in the header `x-lowwater-key`, which goes no further."""
+    """If there are any, a request needs one of them in the header `x-lowwater-key`, which is not forwarded."""
     capability: str = ""
-    """If it is set, only paths that begin with it lead to a provider; it is never logged, stored or forwarded."""
+    """If it is set, only paths that begin with it are forwarded to a provider; it is never logged, stored or forwarded itself."""
     hosts: tuple[str, ...] = ()
-    """Hosts that the gateway answers to beside loopback ones, in lower case and without a port."""
+    """Hosts that the gateway answers to in addition to loopback ones, in lower case and without a port."""
     origins: tuple[str, ...] = ()
-    """Origins of web pages that may send requests beside its own, in lower case: `https://app.example.com`."""
+    """Origins of web pages that may send requests in addition to its own, in lower case: `https://app.example.com`."""
     trusts_tokens: bool = False
-    """Whether a token counts by the account that it names: only where somebody in front of the gateway checks signatures."""
+    """Whether a token counts by the account in its claims; only safe if something in front of the gateway verifies signatures."""
     joins_by_summary: bool = False
-    """Whether a list that begins with a session's summary goes on with that session although its client names none."""
+    """Whether a list that begins with a session's summary continues that session although its client names none."""
     project: str = ""
-    """What the sessions are told apart by within a tenant, for `lowwater mcp`; empty for none."""
+    """Distinguishes sessions within a tenant, for `lowwater mcp`; empty for none."""
     most_bytes: int = 64 * 1024 * 1024
     """The largest request body."""
     most_requests: int = 512
-    """Requests under way at once; those beyond are told to come back. No client holds more places than are free for others."""
+    """Requests under way at once; further ones are told to come back. No client gets more slots than stay free for others."""
     most_held_bytes: int = 2 * 1024 * 1024 * 1024
-    """Memory for the bodies of all requests under way, each counted with the copies that are made of it."""
+    """Memory for the bodies of all requests under way, including the copies that are made of them."""
     most_messages: int = 20_000
-    """The longest list of messages that is worked on; a longer one goes on as it came. 0 is no limit."""
+    """The longest list of messages that is read; a longer one is forwarded unchanged. 0 for no limit."""
     header_seconds: float = 30.0
     """How long a client may take to send the head of a request."""
     stalled_seconds: float = 300.0
-    """How long a client may take none of its answer."""
+    """How long a client may stop reading its answer."""
     connect_seconds: float = 10.0
     """How long to wait for a connection to a provider."""
     body_seconds: float = 60.0
     """How long a client may take to send its body."""
     open_sessions: int = 1_000
-    """Sessions kept ready in memory; others are read again when they are needed."""
+    """Sessions kept in memory; others are loaded again when they are needed."""
     open_messages: int = 500_000
-    """Messages of all sessions kept ready: each takes about two kilobytes beside its text."""
+    """Messages of all sessions kept in memory: each takes about two kilobytes on top of its text."""
     remembered_bytes: int = 256 * 1024 * 1024
     """Bytes of messages kept decoded in memory."""
 
@@ -88,27 +88,27 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def new_capability() -> str:
-    """Return a random word for a private URL, written such that redaction knows it wherever somebody prints the URL."""
-    drawn = ""
-    while not any(map(str.isdigit, drawn)):  # redaction takes letters alone for words
-        drawn = secrets.token_urlsafe(24)
-    return f"lw-{drawn}"
+    """Return a random secret for a private URL, in a form that our redaction recognises wherever the URL is printed."""
+    random = ""
+    while not any(map(str.isdigit, random)):  # redaction takes letters alone for ordinary words
+        random = secrets.token_urlsafe(24)
+    return f"lw-{random}"
 
 
 def source_of(tenant: str, project: str = "") -> str:
-    """Return the source under which a tenant's sessions are kept; those of a project are told apart within it."""
+    """Return the source of a tenant's sessions, or of those of one project."""
     return f"{SOURCE}:{tenant}:{project}" if project else f"{SOURCE}:{tenant}"
 
 
 def project_at(folder: Path) -> str:
-    """Return what the project around a folder is called: its name and a few characters of its path."""
+    """Return the name of the project around a folder: the folder with `.git`, and a short hash of its path."""
     here = folder.resolve()
     root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
     return f"{root.name}-{blake2b(str(root).encode(errors='replace'), digest_size=4).hexdigest()}"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host's name or address is this machine, as no name server can claim for another."""
+    """Return whether a host's name or address is this machine; only names that DNS cannot point elsewhere count."""
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

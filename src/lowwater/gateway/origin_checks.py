@@ -1,7 +1,8 @@
-"""No web page gets in: which hosts, origins and content types a request may name, and the capability in a private URL.
+"""Protection against web pages: which hosts, origins and content types are accepted, and the capability in a private URL.
 
-A browser lets any page send requests to a loopback address. It adds an `Origin` to all but plain reads, marks where a read came
-from (`Sec-Fetch-Site`), and asks before it sends JSON. DNS rebinding makes a page look like one of our own, but not its `Host`.
+A browser lets any page send requests to a loopback address. It adds an `Origin` to all requests but plain reads, says where a
+read came from (`Sec-Fetch-Site`), and sends JSON only after a preflight request. DNS rebinding makes a page look like one of
+our own, except for its `Host`.
 """
 
 import hmac
@@ -19,66 +20,66 @@ from lowwater.gateway.upstream import Refused
 _JSON = "application/json"
 _FOREIGN_SITES = frozenset({"cross-site", "same-site"})
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(?::[0-9]{0,5})?")
-"""A `Host` as the standard has it; two of them, joined by a comma, are none."""
+"""A single `Host` as the standard defines it; two of them joined by a comma do not match."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_OPERATORS = frozenset({"/healthz", "/metrics"})
-"""Paths that a capability does not open."""
+_OPERATOR_PATHS = frozenset({"/healthz", "/metrics"})
+"""Paths for the operator, which the capability does not open."""
 
 
-class Entered(Struct, frozen=True, kw_only=True):
-    """A request without the capability that its path began with."""
+class CheckedScope(Struct, frozen=True, kw_only=True):
+    """A request's scope without the capability that its path began with."""
 
     scope: Scope
-    is_opened: bool
-    """Whether the proxy's routes are open to it: it brought the capability, or none is asked for."""
+    is_open: bool
+    """Whether it may be forwarded to a provider: it had the capability, or none is required."""
 
 
-def enter(scope: Scope, capability: str) -> Entered:
-    """Take the capability out of a request's path and query, so that nobody behind this logs, stores or forwards it.
+def strip_capability(scope: Scope, capability: str) -> CheckedScope:
+    """Remove the capability from a request's path and query, so that it is never logged, stored or forwarded.
 
-    A path that has it anywhere but at its beginning loses it as well, and opens nothing.
+    Anywhere but at the beginning of the path it is removed as well, but opens nothing.
     """
     if not capability:
-        return Entered(scope=scope, is_opened=True)
+        return CheckedScope(scope=scope, is_open=True)
     secret = capability.encode()
     scope = {**scope, "query_string": _without(secret, scope.get("query_string", b""))}
     path, raw = scope["path"], scope.get("raw_path") or scope["path"].encode()
     first, _, rest = path[1:].partition("/")
     raw_first, _, raw_rest = raw[1:].partition(b"/")
-    brought = hmac.compare_digest(first.encode(), secret) and raw_first == secret
-    if brought and capability not in rest and f"/{rest}" not in _OPERATORS:
-        return Entered(scope={**scope, "path": f"/{rest}", "raw_path": b"/" + raw_rest}, is_opened=True)
+    is_given = hmac.compare_digest(first.encode(), secret) and raw_first == secret
+    if is_given and capability not in rest and f"/{rest}" not in _OPERATOR_PATHS:
+        return CheckedScope(scope={**scope, "path": f"/{rest}", "raw_path": b"/" + raw_rest}, is_open=True)
     clean = {"path": path.replace(capability, "-"), "raw_path": raw.replace(secret, b"-")}
-    return Entered(scope={**scope, **clean}, is_opened=False)
+    return CheckedScope(scope={**scope, **clean}, is_open=False)
 
 
 def _without(secret: bytes, query: bytes) -> bytes:
-    """Return a query without the fields that hold a secret, however it is written in them."""
+    """Return a query without the fields that hold a secret, percent-encoded or not."""
     return b"&".join(field for field in query.split(b"&") if secret not in unquote_to_bytes(field))
 
 
 def refuse_web_pages(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
-    """Raise Refused for a request that a page of somebody else may have sent, or whose content type a page may send unasked."""
+    """Raise Refused for a request that a foreign page may have sent, or whose content type needs no preflight request."""
     _check_host(scope, headers, options)
     _check_origin(scope, headers, options)
     path = scope["path"].rstrip("/")
-    told = headers.get("content-type", "")
-    kind = told.partition(";")[0].strip().lower()
-    if scope["method"] == "POST" and path in FORMATS and (kind != _JSON or "," in told):
+    header = headers.get("content-type", "")
+    kind = header.partition(";")[0].strip().lower()
+    if scope["method"] == "POST" and path in FORMATS and (kind != _JSON or "," in header):
         raise Refused(415, f"the content type of this request must be {_JSON}")
 
 
-def refuse_unless_opened(entered: Entered) -> None:
-    """Raise Refused for a request that leads to a provider and did not bring the capability."""
-    if not entered.is_opened:
+def refuse_without_capability(checked: CheckedScope) -> None:
+    """Raise Refused for a request to a provider that lacks the capability."""
+    if not checked.is_open:
         raise Refused(403, "this gateway belongs to the program that `lowwater run` started")
 
 
 def _check_host(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
-    """Refuse hosts that are not ours: any but loopback ones at a loopback address, and all others where some are named."""
-    told = headers.get("host", "")
-    host = _host_in(told)
-    if told and not host:
+    """Refuse hosts that are not ours: other than loopback at a loopback address, or not listed where the operator lists some."""
+    header = headers.get("host", "")
+    host = _host_in(header)
+    if header and not host:
         raise Refused(
             403, "this gateway does not answer to that Host: it must be one host, and its port at most"
         )
@@ -93,7 +94,7 @@ def _check_host(scope: Scope, headers: Mapping[str, str], options: Options) -> N
 
 
 def _check_origin(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
-    """Refuse pages of other origins; one at a loopback address is ours only at the port that we listen on."""
+    """Refuse pages of other origins; a loopback origin is ours only with the port that we listen on."""
     origin = headers.get("origin", "")
     if origin:
         if origin.lower().rstrip("/") not in options.origins and not _is_own(origin, scope):
@@ -123,6 +124,6 @@ def _is_own(origin: str, scope: Scope) -> bool:
 
 
 def _host_in(header: str) -> str:
-    """Return the host that a `Host` header names, without its port; empty if it names none, or more than that."""
+    """Return the host in a `Host` header, without its port; empty if there is none, or anything else beside it."""
     found = _HOST.fullmatch(header.strip())
     return found["host"].strip("[]").lower() if found else ""

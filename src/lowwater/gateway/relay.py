@@ -1,4 +1,7 @@
-"""One request through the gateway: sent, its answer passed on while it is read, nothing held back but its very end."""
+"""The HTTP side of one request: reading it, and passing the provider's answer on while it is read along.
+
+Nothing of an answer is held back but its very end, which waits until the answer is recorded.
+"""
 
 import asyncio
 import logging
@@ -24,29 +27,37 @@ from msgspec import Struct
 
 from lowwater.core.formats.streams import before_last_event, stream_for
 from lowwater.core.messages import Format
-from lowwater.gateway.admission import TOO_SLOW, Arriving
-from lowwater.gateway.observability import LogLine, where
+from lowwater.gateway.admission import TOO_SLOW, IncomingBody
+from lowwater.gateway.observability import LogLine, error_location
 from lowwater.gateway.upstream import Headers, Refused, returned
 
+T = TypeVar("T")
+
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
+RecordAnswer = Callable[[bytes | None], Awaitable[None]]
+"""Takes the complete answer, or None if there is none."""
 
+_log = logging.getLogger("lowwater.gateway")
 
+EVENTS = "text/event-stream"
 NO_STATUS = 600
 """The first number that is no HTTP status any more."""
 _NOT_PLAIN = re.compile(rb"[^\x21-\x7e]")
 """Bytes that a request line may not hold."""
-_PACKED = 64 * 1024
-_UNPACKED = 1 << 20
-"""Bytes that are unpacked at once: so many are in memory before anybody counts them."""
+_COMPRESSED_CHUNK = 64 * 1024
+_DECOMPRESSED_CHUNK = 1 << 20
+"""Bytes that are decompressed at once: so many are in memory before anybody counts them."""
 _MOST_MEMBERS = 1_000
-"""Files of zlib's in one body."""
+"""Concatenated gzip or zlib members in one body."""
+_OUR_HEADERS = b"x-lowwater-"
+"""How our headers begin; those of another gateway behind this one are dropped."""
 
 
-class Came(Struct, frozen=True, kw_only=True):
-    """A request as it came over the wire, its body read."""
+class HttpRequest(Struct, frozen=True, kw_only=True):
+    """A request as it came over the wire, with its body read."""
 
     method: str
     path: str
@@ -55,7 +66,7 @@ class Came(Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
     raw_headers: Headers
     body: bytes
-    """As it came, and compressed if it came so."""
+    """As it came, still compressed if it was."""
 
     @property
     def coding(self) -> str:
@@ -64,20 +75,28 @@ class Came(Struct, frozen=True, kw_only=True):
         return "" if coding == "identity" else coding
 
 
+class ClientDisconnected(Exception):
+    """The client has gone: there is nobody to answer."""
+
+
+class UndecodableBody(Exception):
+    """A body is compressed in a way that cannot be read here."""
+
+
 async def read_request(
-    scope: Scope, receive: Receive, arriving: Arriving, *, most_bytes: int, seconds: float
-) -> Came:
-    """Return the request with its body, or raise Refused if that is too large or does not come."""
+    scope: Scope, receive: Receive, incoming_body: IncomingBody, *, most_bytes: int, seconds: float
+) -> HttpRequest:
+    """Return the request with its body; raise Refused if the body is too large or does not come in time."""
     raw_headers: Headers = list(scope["headers"])
-    headers = by_name(raw_headers)
-    told = headers.get("content-length", "")
-    if told.isdigit() and int(told) > most_bytes:
-        raise too_large(most_bytes)
+    headers = headers_by_name(raw_headers)
+    content_length = headers.get("content-length", "")
+    if content_length.isdigit() and int(content_length) > most_bytes:
+        raise body_too_large(most_bytes)
     try:
-        async with arriving.until(seconds):
-            body = await _body(receive, arriving, most_bytes)
+        async with incoming_body.until(seconds):
+            body = await _read_body(receive, incoming_body, most_bytes)
     except TimeoutError:
-        if arriving.is_cut_off:
+        if incoming_body.is_cut_off:
             raise Refused(408, TOO_SLOW, retry_after=1) from None
         raise Refused(408, f"the request's body did not come within {seconds:g} seconds") from None
     path = scope["path"]
@@ -86,7 +105,7 @@ async def read_request(
     target = _NOT_PLAIN.sub(lambda found: b"%%%02X" % found[0][0], raw + (b"?" + query if query else b""))
     if target[:1] != b"/":
         raise Refused(400, "the path of a request must begin with a slash")
-    return Came(
+    return HttpRequest(
         method=scope["method"],
         path=path.rstrip("/") or "/",
         target=target.decode(),
@@ -96,188 +115,155 @@ async def read_request(
     )
 
 
-def by_name(raw_headers: Headers) -> dict[str, str]:
-    """Return headers by their names; one that came several times has all its values, so that none of them hides another."""
+async def _read_body(receive: Receive, incoming_body: IncomingBody, most_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > most_bytes:
+            raise body_too_large(most_bytes)
+        incoming_body.reserve(len(piece))
+        pieces.append(piece)
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+def headers_by_name(raw_headers: Headers) -> dict[str, str]:
+    """Return headers by their names; the values of a repeated header are joined, so that none of them hides another."""
     found: dict[str, list[str]] = {}
     for name, value in raw_headers:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     return {name: ", ".join(values) for name, values in found.items()}
 
 
-def too_large(most_bytes: int) -> Refused:
+def body_too_large(most_bytes: int) -> Refused:
     """Return the refusal of a body that is too large."""
     return Refused(413, f"the request is larger than the {most_bytes:,} bytes this gateway takes")
 
 
-class Gone(Exception):
-    """The client has gone: there is nobody to answer."""
+def decompress(body: bytes, coding: str) -> Iterator[bytes]:
+    """Yield a decompressed body in chunks, none of them empty or large; raise UndecodableBody if it cannot be read.
 
-
-class Unpackable(Exception):
-    """A body is compressed in a way that nobody here can read."""
-
-
-def unpacked(body: bytes, coding: str) -> Iterator[bytes]:
-    """Yield a body without its compression, in pieces none of which is empty or large; raise Unpackable if it cannot be read.
-
-    Whoever takes the pieces counts them: a few bytes may become very many.
+    The caller has to limit the total: a few bytes may expand to very many.
     """
     try:
         yield from _CODINGS[coding](body)
     except (KeyError, ImportError, zlib.error, ValueError, MemoryError) as error:
-        raise Unpackable from error
+        raise UndecodableBody from error
     except Exception as error:
-        # Each package has an error of its own for bytes that are not what they are said to be.
+        # The zstd and brotli packages raise error classes of their own, which cannot be imported without them.
         if type(error).__name__.lower() in {"error", "zstderror"}:
-            raise Unpackable from error
+            raise UndecodableBody from error
         raise
 
 
-def _inflated(body: bytes, *, window: int) -> Iterator[bytes]:
+def _inflate(body: bytes, *, window: int) -> Iterator[bytes]:
     view, at = memoryview(body), 0
     for _ in range(_MOST_MEMBERS):
-        inflating = zlib.decompressobj(window)
-        while not inflating.eof:
-            given = view[at : at + _PACKED]
-            piece = inflating.decompress(given, _UNPACKED)
-            at += len(given) - len(inflating.unused_data if inflating.eof else inflating.unconsumed_tail)
+        decompressor = zlib.decompressobj(window)
+        while not decompressor.eof:
+            given = view[at : at + _COMPRESSED_CHUNK]
+            piece = decompressor.decompress(given, _DECOMPRESSED_CHUNK)
+            left = decompressor.unused_data if decompressor.eof else decompressor.unconsumed_tail
+            at += len(given) - len(left)
             if piece:
                 yield piece
-            elif not given and not inflating.eof:
-                raise Unpackable
-        # One file may follow another.
+            elif not given and not decompressor.eof:
+                raise UndecodableBody
+        # Another member may follow.
         if at >= len(view):
             return
-    raise Unpackable
+    raise UndecodableBody
 
 
-def _gunzipped(body: bytes) -> Iterator[bytes]:
-    return _inflated(body, window=16 + zlib.MAX_WBITS)
+def _from_gzip(body: bytes) -> Iterator[bytes]:
+    return _inflate(body, window=16 + zlib.MAX_WBITS)
 
 
-def _deflated(body: bytes) -> Iterator[bytes]:
-    """Yield what was deflated; some clients leave out the frame that the standard asks for, which begins with two bytes."""
+def _from_deflate(body: bytes) -> Iterator[bytes]:
+    """Decompress `deflate`; some clients leave out the zlib header that the standard asks for."""
     try:
         zlib.decompressobj().decompress(body[:2])
     except zlib.error:
-        return _inflated(body, window=-zlib.MAX_WBITS)
-    return _inflated(body, window=zlib.MAX_WBITS)
+        return _inflate(body, window=-zlib.MAX_WBITS)
+    return _inflate(body, window=zlib.MAX_WBITS)
 
 
 def _from_zstd(body: bytes) -> Iterator[bytes]:
     package = import_module("zstandard")
     reader = package.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body, read_across_frames=True)
-    while piece := reader.read(_UNPACKED):
+    while piece := reader.read(_DECOMPRESSED_CHUNK):
         yield piece
 
 
 def _from_brotli(body: bytes) -> Iterator[bytes]:
-    unpacking = import_module("brotli").Decompressor()
-    # Older packages know no limit of what they unpack: the body goes on as it came then.
-    if not hasattr(unpacking, "can_accept_more_data"):
-        raise Unpackable
+    decompressor = import_module("brotli").Decompressor()
+    # Older versions of the package cannot limit their output: such a body is forwarded as it came.
+    if not hasattr(decompressor, "can_accept_more_data"):
+        raise UndecodableBody
     data = body
-    while not unpacking.is_finished():
-        if piece := unpacking.process(data, output_buffer_limit=_UNPACKED):
+    while not decompressor.is_finished():
+        if piece := decompressor.process(data, output_buffer_limit=_DECOMPRESSED_CHUNK):
             yield piece
-        elif unpacking.can_accept_more_data():
-            raise Unpackable
+        elif decompressor.can_accept_more_data():
+            raise UndecodableBody
         data = b""
 
 
 _CODINGS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
-    "gzip": _gunzipped,
-    "x-gzip": _gunzipped,
-    "deflate": _deflated,
+    "gzip": _from_gzip,
+    "x-gzip": _from_gzip,
+    "deflate": _from_deflate,
     "zstd": _from_zstd,
     "br": _from_brotli,
 }
 
 
-async def _body(receive: Receive, arriving: Arriving, most_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > most_bytes:
-            raise too_large(most_bytes)
-        arriving.grow(len(piece))
-        pieces.append(piece)
-        if not message.get("more_body"):
-            return b"".join(pieces)
-
-
-async def start(send: Send, response: aiohttp.ClientResponse) -> None:
-    """Pass on a provider's status and headers, or raise Refused if that is no status."""
-    if response.status >= NO_STATUS:
-        raise Refused(
-            502, f"the provider answered with the status {response.status}, which HTTP does not have"
-        )
-    await send({"type": "http.response.start", "status": response.status, "headers": returned(response)})
-
-
-async def piece(send: Send, body: bytes, *, more: bool) -> None:
-    """Pass on a piece of the body."""
-    await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def until_gone(receive: Receive) -> None:
-    """Return when the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-T = TypeVar("T")
-
-_OURS = b"x-lowwater-"
-"""How our headers begin; those of a gateway behind this one are not this one's."""
-
-
 class AnswerSender:
-    """Sends one answer."""
+    """Sends one answer to its client, and notices when the client goes away."""
 
     def __init__(
         self, receive: Receive, send: Send, line: LogLine, *, stalled_seconds: float | None = None
     ) -> None:
         self._stalled_seconds = stalled_seconds
         self.receive = receive
-        """Gives what comes from the client; once its body is read, only that it has gone."""
+        """Gives what comes from the client; once its body is read, only the disconnect."""
         self._watching: asyncio.Task[None] | None = None
         self._send = send
         self._line = line
         self.anthropic = False
         """Whether the client speaks Anthropic's format."""
 
-    async def unless_gone(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what comes of some work, or give it up and raise Gone as soon as the client goes away."""
+    async def unless_disconnected(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of some work; cancel it and raise ClientDisconnected as soon as the client goes away."""
         if self._watching is None:
-            self._watching = asyncio.create_task(until_gone(self.receive))
+            self._watching = asyncio.create_task(_wait_for_disconnect(self.receive))
         task = asyncio.create_task(work)
         try:
             await asyncio.wait({task, self._watching}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                raise Gone
+                raise ClientDisconnected
             return await task
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     async def close(self) -> None:
-        """Listen to the client no longer."""
+        """Stop watching for the client's disconnect."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
 
-    async def send(self, message: Message) -> None:
-        """Pass a message on to the server."""
+    async def send(self, message: AsgiMessage) -> None:
+        """Pass an ASGI message to the server, with our headers added to the head of the answer."""
         if message["type"] == "http.response.start":
             self._line.status = message["status"]
             ours = self._line.headers()
-            theirs = [pair for pair in message["headers"] if not pair[0].startswith(_OURS)]
+            theirs = [pair for pair in message["headers"] if not pair[0].startswith(_OUR_HEADERS)]
             message = {**message, "headers": [*theirs, *ours]} if ours else message
         elif message.get("body"):
             self._line.first_byte()
@@ -286,11 +272,11 @@ class AnswerSender:
             async with asyncio.timeout(self._stalled_seconds):
                 await self._send(message)
         except TimeoutError:
-            raise Gone from None
+            raise ClientDisconnected from None
 
     async def refuse(self, refused: Refused) -> None:
-        """Tell the client what is wrong; an answer that was begun is left unfinished, and the server cuts it off."""
-        self._line.outcome = self._line.outcome or f"refused: {refused.said}"
+        """Tell the client what is wrong; an answer that has begun is left unfinished, and the server cuts it off."""
+        self._line.outcome = self._line.outcome or f"refused: {refused.message}"
         if self._line.status:
             return
         body = refused.body(anthropic=self.anthropic)
@@ -299,23 +285,20 @@ class AnswerSender:
         )
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def plain(self, status: int, body: bytes, kind: bytes = b"application/json") -> None:
-        """Send a whole answer of our own."""
-        headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    async def plain(self, status: int, body: bytes, content_type: bytes = b"application/json") -> None:
+        """Send a complete answer of our own."""
+        headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-_log = logging.getLogger("lowwater.gateway")
-
-Record = Callable[[bytes | None], Awaitable[None]]
-"""Takes the whole answer, or None if there is none."""
-
-EVENTS = "text/event-stream"
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
-class Watched:
-    """Reads a stream beside its way to a client; whatever comes, and whatever is wrong with the reader, nothing is raised."""
+class StreamObserver:
+    """Reads a stream along on its way to the client; it never raises, whatever the provider sends."""
 
     def __init__(self, format: Format) -> None:
         self._stream = stream_for(format)
@@ -323,7 +306,7 @@ class Watched:
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole answer is there."""
+        """Whether the answer is complete."""
         return not self._defect and self._stream.is_done
 
     @property
@@ -333,54 +316,41 @@ class Watched:
 
     @property
     def broken(self) -> str:
-        """Why there will be no whole answer; empty if nothing speaks against one."""
+        """Why there will be no complete answer; empty as long as there may be one."""
         return self._defect or self._stream.broken
 
     def feed(self, chunk: bytes) -> None:
         """Read the next bytes."""
-        self._tried(lambda: self._stream.feed(chunk))
+        self._guarded(lambda: self._stream.feed(chunk))
 
     def end(self) -> None:
         """Take note that no more bytes come."""
-        self._tried(self._stream.end)
+        self._guarded(self._stream.end)
 
     def answer(self) -> bytes | None:
-        """Return the whole answer; None if there is none."""
-        return self._tried(self._stream.answer)
+        """Return the complete answer; None if there is none."""
+        return self._guarded(self._stream.answer)
 
-    def _tried(self, read: Callable[[], T]) -> T | None:
+    def _guarded(self, read: Callable[[], T]) -> T | None:
         if self._defect:
             return None
         try:
             return read()
-        except Exception as error:  # noqa: BLE001 - a provider may say anything, and its client gets all of it
+        except Exception as error:  # noqa: BLE001 - a provider may send anything, and its client gets all of it
             self._defect = f"the stream cannot be read: {type(error).__name__}"
-            _log.error("a stream that cannot be read: %s", where(error))
+            _log.error("a stream that cannot be read: %s", error_location(error))
             return None
 
 
-async def relay(response: aiohttp.ClientResponse, answering: AnswerSender) -> None:
-    """Pass a response on as it is; a client that goes away takes it with it."""
-    await while_listening(_copied(response, answering.send), partial(_close, response), answering)
+class StreamOpening(Struct, frozen=True, kw_only=True):
+    """What came of a stream before the answer began."""
+
+    chunks: tuple[bytes, ...] = ()
+    broken: str = ""
+    """Why there will be no answer; empty if one has begun."""
 
 
-async def relay_answer(
-    response: aiohttp.ClientResponse,
-    answering: AnswerSender,
-    *,
-    format: Format,
-    record: Record,
-    before: Sequence[bytes] = (),
-) -> None:
-    """Pass a model's answer on, of which `before` was read already; it is recorded before the client gets the last of it."""
-    if response.content_type == EVENTS:
-        passing = _streamed(response, answering.send, format, record, before)
-    else:
-        passing = _whole(response, answering.send, record)
-    await while_listening(passing, partial(_close, response), answering)
-
-
-async def peeked(response: aiohttp.ClientResponse) -> bytes:
+async def read_refusal(response: aiohttp.ClientResponse) -> bytes:
     """Return the whole body of a refusal."""
     try:
         return await response.read()
@@ -389,95 +359,159 @@ async def peeked(response: aiohttp.ClientResponse) -> bytes:
         raise
 
 
-async def relay_read(response: aiohttp.ClientResponse, body: bytes, answering: AnswerSender) -> None:
+async def read_opening(response: aiohttp.ClientResponse, format: Format) -> StreamOpening:
+    """Read a stream until the answer begins or a refusal comes instead; nothing of other responses is read.
+
+    OpenAI's Responses API may refuse a prompt inside the stream, after the status 200.
+    """
+    if format != "openai_responses" or response.content_type != EVENTS:
+        return StreamOpening()
+    stream, chunks = StreamObserver(format), []
+    try:
+        async for chunk in response_chunks(response):
+            chunks.append(chunk)
+            stream.feed(chunk)
+            if stream.has_begun or stream.is_done or stream.broken:
+                break
+    except (aiohttp.ClientError, OSError):
+        # What has come is passed on first; reading on raises the same error again.
+        if not chunks:
+            response.close()
+            raise
+    except BaseException:
+        response.close()
+        raise
+    return StreamOpening(chunks=tuple(chunks), broken=stream.broken)
+
+
+async def relay(response: aiohttp.ClientResponse, sender: AnswerSender) -> None:
+    """Pass a response on as it is."""
+    await run_until_disconnect(_copy(response, sender.send), partial(_close, response), sender)
+
+
+async def relay_answer(
+    response: aiohttp.ClientResponse,
+    sender: AnswerSender,
+    *,
+    format: Format,
+    record: RecordAnswer,
+    before: Sequence[bytes] = (),
+) -> None:
+    """Pass a model's answer on, of which `before` was read already; it is recorded before the client gets its end."""
+    if response.content_type == EVENTS:
+        passing = _relay_stream(response, sender.send, format, record, before)
+    else:
+        passing = _relay_whole(response, sender.send, record)
+    await run_until_disconnect(passing, partial(_close, response), sender)
+
+
+async def relay_read(response: aiohttp.ClientResponse, body: bytes, sender: AnswerSender) -> None:
     """Pass on a response whose body was read already."""
-    await start(answering.send, response)
-    await piece(answering.send, body, more=False)
+    await _send_head(sender.send, response)
+    await send_body(sender.send, body, more=False)
     response.release()
 
 
-async def _copied(response: aiohttp.ClientResponse, send: Send) -> None:
-    await start(send, response)
-    async for chunk in received(response):
-        await piece(send, chunk, more=True)
-    await piece(send, b"", more=False)
+async def _copy(response: aiohttp.ClientResponse, send: Send) -> None:
+    await _send_head(send, response)
+    async for chunk in response_chunks(response):
+        await send_body(send, chunk, more=True)
+    await send_body(send, b"", more=False)
 
 
-async def _whole(response: aiohttp.ClientResponse, send: Send, record: Record) -> None:
+async def _relay_whole(response: aiohttp.ClientResponse, send: Send, record: RecordAnswer) -> None:
     try:
         body = await response.read()
     except BaseException:
-        await unfinished(response, record)
+        await abort_response(response, record)
         raise
     await record(body)
-    await start(send, response)
-    await piece(send, body, more=False)
+    await _send_head(send, response)
+    await send_body(send, body, more=False)
 
 
-async def _streamed(
-    response: aiohttp.ClientResponse, send: Send, format: Format, record: Record, before: Sequence[bytes]
+async def _relay_stream(
+    response: aiohttp.ClientResponse,
+    send: Send,
+    format: Format,
+    record: RecordAnswer,
+    before: Sequence[bytes],
 ) -> None:
-    answer, recorded = Watched(format), False
-    await start(send, response)
+    answer, is_recorded = StreamObserver(format), False
+    await _send_head(send, response)
     try:
-        async for chunk in chunks_of(response, before):
-            # A short answer comes as one chunk: what stands before its last event need not wait for the store.
+        async for chunk in stream_chunks(response, before):
+            # A short answer comes as one chunk: what precedes its last event need not wait for the store.
             for events in before_last_event(chunk):
                 answer.feed(events)
-                if answer.is_done and not recorded:
-                    recorded = True
+                if answer.is_done and not is_recorded:
+                    is_recorded = True
                     await record(answer.answer())
                 if events:
-                    await piece(send, events, more=True)
-        if not recorded:
+                    await send_body(send, events, more=True)
+        if not is_recorded:
             answer.end()
-            recorded = True
+            is_recorded = True
             await record(answer.answer())
     finally:
-        if not recorded:
-            await unfinished(response, record)
-    await piece(send, b"", more=False)
+        if not is_recorded:
+            await abort_response(response, record)
+    await send_body(send, b"", more=False)
 
 
-async def unfinished(response: aiohttp.ClientResponse, record: Record) -> None:
-    """Let go of the provider at once, and only then note that there is no whole answer."""
+async def _send_head(send: Send, response: aiohttp.ClientResponse) -> None:
+    """Pass on a provider's status and headers; raise Refused if its status is none of HTTP's."""
+    if response.status >= NO_STATUS:
+        raise Refused(
+            502, f"the provider answered with the status {response.status}, which HTTP does not have"
+        )
+    await send({"type": "http.response.start", "status": response.status, "headers": returned(response)})
+
+
+async def send_body(send: Send, body: bytes, *, more: bool) -> None:
+    """Pass on a piece of the body."""
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def abort_response(response: aiohttp.ClientResponse, record: RecordAnswer) -> None:
+    """Close the connection to the provider at once, and only then record that there is no complete answer."""
     response.close()
     with suppress(asyncio.CancelledError):
         await asyncio.shield(record(None))
 
 
-async def chunks_of(response: aiohttp.ClientResponse, before: Sequence[bytes]) -> AsyncIterator[bytes]:
-    """Yield what was read of a stream, and what comes behind it."""
+async def stream_chunks(response: aiohttp.ClientResponse, before: Sequence[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks that were read of a stream already, then the rest."""
     for chunk in before:
         yield chunk
-    async for chunk in received(response):
+    async for chunk in response_chunks(response):
         yield chunk
 
 
-async def received(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yield a response's body as it comes; if its provider dies, all that came until then comes before the error."""
+async def response_chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a response's body as it comes; if the connection breaks, everything received before comes before the error."""
     try:
         async for chunk in response.content.iter_any():
             yield chunk
     except (aiohttp.ClientError, OSError):
-        if left := _left_in(response.content):
+        if left := _unread_bytes(response.content):
             yield left
         raise
 
 
-def _left_in(content: aiohttp.StreamReader) -> bytes:
-    """Take what was received and not asked for yet: aiohttp raises a provider's death at once, and keeps that to itself."""
-    kept: MutableSequence[bytes] = getattr(content, "_buffer", [])
-    left = b"".join(kept)[getattr(content, "_buffer_offset", 0) :]
-    kept.clear()
+def _unread_bytes(content: aiohttp.StreamReader) -> bytes:
+    """Take what was received and not read yet: aiohttp raises a broken connection at once and keeps these bytes in its buffer."""
+    buffer: MutableSequence[bytes] = getattr(content, "_buffer", [])
+    left = b"".join(buffer)[getattr(content, "_buffer_offset", 0) :]
+    buffer.clear()
     return left
 
 
-class Close(Protocol):
-    """Lets go of a provider's response."""
+class CloseResponse(Protocol):
+    """Ends the use of a provider's response."""
 
     def __call__(self, *, is_whole: bool) -> None:
-        """Give its connection back if it was read to its end, or else cut it off."""
+        """Return its connection to the pool if it was read to its end; otherwise close it."""
         ...
 
 
@@ -485,41 +519,13 @@ def _close(response: aiohttp.ClientResponse, *, is_whole: bool) -> None:
     response.release() if is_whole else response.close()
 
 
-async def while_listening(passing: Coroutine[Any, Any, None], close: Close, answering: AnswerSender) -> None:
-    """Pass on until it is done or the client has gone, and let go of the provider either way."""
+async def run_until_disconnect(
+    passing: Coroutine[Any, Any, None], close: CloseResponse, sender: AnswerSender
+) -> None:
+    """Pass an answer on until it is done or the client has gone, and close the provider's response either way."""
     is_whole = False
     try:
-        await answering.unless_gone(passing)
+        await sender.unless_disconnected(passing)
         is_whole = True
     finally:
         close(is_whole=is_whole)
-
-
-class Opening(Struct, frozen=True, kw_only=True):
-    """What came of a stream before anything of the answer did."""
-
-    chunks: tuple[bytes, ...] = ()
-    broken: str = ""
-    """Why there will be no answer; empty if one has begun."""
-
-
-async def opening_of(response: aiohttp.ClientResponse, format: Format) -> Opening:
-    """Read a stream until something of the answer comes, where a refusal may still come instead; no other is waited for."""
-    if format != "openai_responses" or response.content_type != EVENTS:
-        return Opening()
-    stream, chunks = Watched(format), []
-    try:
-        async for chunk in received(response):
-            chunks.append(chunk)
-            stream.feed(chunk)
-            if stream.has_begun or stream.is_done or stream.broken:
-                break
-    except (aiohttp.ClientError, OSError):
-        # What has come is passed on, and the same error is met again behind it.
-        if not chunks:
-            response.close()
-            raise
-    except BaseException:
-        response.close()
-        raise
-    return Opening(chunks=tuple(chunks), broken=stream.broken)

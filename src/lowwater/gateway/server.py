@@ -1,4 +1,4 @@
-"""Running a gateway: as a server of its own, or in a thread of another program."""
+"""Runs a gateway: as a server of its own, or in a thread of another program."""
 
 import asyncio
 import socket
@@ -13,16 +13,16 @@ from lowwater.errors import BadSetting
 from lowwater.gateway.app import Gateway
 
 GRACE = 30
-"""Seconds for answers under way when the server is told to stop."""
-_WAITING = 2_048
-"""Connections that may wait to be taken, as many as the server itself allows."""
-_MOST_HEAD = 256 * 1024
-"""Bytes of a request's head, and of anything else that is not part of a body."""
+"""Seconds that answers under way get when the server is told to stop."""
+_BACKLOG = 2_048
+"""Connections that may wait to be accepted; uvicorn's own default."""
+_MOST_HEAD_BYTES = 256 * 1024
+"""Bytes that a request's head may have, and anything else that is not part of a body."""
 _MOST_HEADERS = 500
 
 
 def serve(gateway: Gateway, *, host: str, port: int, ready: Callable[[str], object] = lambda _: None) -> None:
-    """Serve until told to stop by a signal; answers under way are finished first. `ready` is told the URL."""
+    """Serve until a signal stops it, finishing answers under way first; `ready` is called with the URL."""
     bound = bind(host, port)
     ready(_url(bound))
     uvicorn.Server(_config(gateway)).run(sockets=[bound])
@@ -30,7 +30,7 @@ def serve(gateway: Gateway, *, host: str, port: int, ready: Callable[[str], obje
 
 @contextmanager
 def served(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, grace: int = 5) -> Iterator[str]:
-    """Serve from a thread, on a free port if none is named, and hand out the URL."""
+    """Serve from a thread, on a free port if none is given; yields the URL."""
     bound = bind(host, port)
     server = _Server(_config(gateway, grace=grace))
     thread = Thread(
@@ -46,15 +46,15 @@ def served(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, grace: i
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address, or raise a BadSetting that says why that cannot be had."""
+    """Return a socket that listens on an address, or raise a BadSetting that says why that is impossible."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, port))
-            # At once: who is told the URL may connect before the server has started, and waits.
-            bound.listen(_WAITING)
+            # Listen already: a client that gets the URL before the server has started then waits instead of failing.
+            bound.listen(_BACKLOG)
         except BaseException:
             bound.close()
             raise
@@ -71,107 +71,107 @@ def _url(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class _Impatient(HttpToolsProtocol):
-    """Closes a connection on which the head of a request does not come in time or is too large: the first one, or the next.
+class _StrictProtocol(HttpToolsProtocol):
+    """Closes a connection if the head of a request does not come in time or is too large.
 
-    A client that was answered before its body was there may go on sending for as long, so that it gets to read the answer.
+    A client that was answered before its body was complete may go on sending for the same time, so that it can read the answer.
     """
 
     seconds = 30.0
-    _overdue: asyncio.TimerHandle | None = None
-    _bodiless = 0
-    """Bytes that came since the last piece of a body, or the end of a request."""
+    _deadline: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    """Bytes since the last piece of a body or the end of a request."""
     _in_body = False
-    _is_large = False
+    _is_too_large = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Begin to wait for a request."""
+        """Start the deadline for the first request."""
         super().connection_made(transport)
-        self._wait()
+        self._start_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; whatever comes between two requests begins the wait for a head, empty lines as well."""
-        self._bodiless += len(data)
+        """Read on; anything that comes between two requests, even empty lines, starts the deadline for a head."""
+        self._head_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._bodiless > _MOST_HEAD:
+        if self._head_bytes > _MOST_HEAD_BYTES:
             self._refuse_head()
-        elif self._is_answered and self._overdue is None and self.timeout_keep_alive_task is None:
-            self._wait()
+        elif self._is_answered and self._deadline is None and self.timeout_keep_alive_task is None:
+            self._start_deadline()
 
     @property
     def _is_answered(self) -> bool:
         return self.cycle is not None and self.cycle.response_complete and not self.pipeline
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take note of a header, unless there are too many."""
+        """Keep a header, unless there are too many."""
         super().on_header(name, value)
         if len(self.headers) > _MOST_HEADERS:
-            self._is_large = True
+            self._is_too_large = True
             raise ValueError("too many headers")
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or has too large a head."""
-        if self._is_large:
+        """Refuse what is not HTTP, or has too large a head."""
+        if self._is_too_large:
             self._refuse_head()
         else:
             super().send_400_response(msg)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body."""
-        self._bodiless = 0
+        self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Wait for the next request if this one was answered before all of it was there."""
-        self._bodiless, self._in_body = 0, False
+        """Wait for the next request if this one was answered before it was complete."""
+        self._head_bytes, self._in_body = 0, False
         super().on_message_complete()
         if self._is_answered:
-            self._wait_no_longer()
+            self._clear_deadline()
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
 
     def on_response_complete(self) -> None:
-        """Wait for the rest of a body that nobody reads any more, but not for long."""
+        """Start a deadline for the rest of a body that nobody reads any more."""
         is_last = not self.pipeline
         super().on_response_complete()
-        if is_last and self._in_body and self._overdue is None and not self.transport.is_closing():
+        if is_last and self._in_body and self._deadline is None and not self.transport.is_closing():
             self._unset_keepalive_if_required()
-            self._wait()
+            self._start_deadline()
 
     def on_message_begin(self) -> None:
-        """Wait for the rest of a head that has begun."""
+        """Start the deadline for the rest of a head."""
         super().on_message_begin()
-        if self._overdue is None:
-            self._wait()
+        if self._deadline is None:
+            self._start_deadline()
 
     def on_headers_complete(self) -> None:
-        """Wait no longer: the body has a time of its own."""
+        """Clear the deadline: the body has one of its own."""
         if not self.url.startswith((b"/", b"*")):
-            # A proxy's form of a target: the host in it would be believed by nobody and checked by nobody.
+            # The absolute form, as sent to a proxy: the host in it would bypass the check of `Host`.
             raise ValueError("a target with a host in it")
-        self._wait_no_longer()
-        self._bodiless, self._in_body = 0, True
+        self._clear_deadline()
+        self._head_bytes, self._in_body = 0, True
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go."""
-        self._wait_no_longer()
+        """Clear the deadline."""
+        self._clear_deadline()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        self._overdue = self.loop.call_later(self.seconds, self._give_up)
+    def _start_deadline(self) -> None:
+        self._deadline = self.loop.call_later(self.seconds, self._time_out)
 
-    def _wait_no_longer(self) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
-    def _give_up(self) -> None:
-        self._overdue = None
+    def _time_out(self) -> None:
+        self._deadline = None
         if not self.transport.is_closing():
             if not self._in_body:
                 self.transport.write(_refusal(b"408 Request Timeout"))
@@ -187,12 +187,12 @@ def _refusal(status: bytes) -> bytes:
 
 
 def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:
-    impatient = type("_ImpatientAsAsked", (_Impatient,), {"seconds": gateway.header_seconds})
+    protocol = type("_GatewayProtocol", (_StrictProtocol,), {"seconds": gateway.header_seconds})
     return uvicorn.Config(
         gateway,
-        http=impatient,
+        http=protocol,
         lifespan="on",
-        # Anybody may write that a request was forwarded for somebody else.
+        # Any client can send X-Forwarded-For and claim to be another.
         proxy_headers=False,
         ws="none",
         access_log=False,
@@ -206,7 +206,7 @@ def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready; signals are the business of the program around it."""
+    """Tells when it is ready, and leaves signals to the program around it."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -214,11 +214,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Do not handle signals."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         try:
             await super().startup(sockets=sockets)
         finally:

@@ -1,4 +1,8 @@
-"""Which session a client's list belongs to: found by its content, within a tenant."""
+"""Finds the session that a client's list of messages belongs to, by the list's content and within a tenant.
+
+The store keeps fingerprints: keys of lists that sessions were seen with. A list that grew has an earlier list as its beginning,
+and so its keys lead to the session.
+"""
 
 import re
 from collections import Counter, OrderedDict
@@ -17,232 +21,38 @@ from lowwater.core.reconcile import likeness
 from lowwater.core.stored import Fingerprint, FingerprintMatch
 from lowwater.protocols import Fingerprints
 
-_LAST = 48
-"""So many of a list's newest keys are asked for first; a list that was seen before is nearly always found by them."""
-_TELLING = 3
-"""So many messages in common make another conversation with the same beginning unlikely."""
-
-_LINES = 3
-"""So many long lines of a summary make it that summary."""
-
-_BILLING = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
+_NEWEST_KEYS = 48
+"""How many of a list's newest keys are looked up first; they nearly always find a list that was seen before."""
+_MIN_COMMON = 3
+"""From this many messages in common, another conversation with the same beginning is unlikely."""
+_MIN_LINES = 3
+"""This many long lines in common identify a summary."""
+_BILLING_LINE = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
 """A line at the head of Claude Code's system prompt that changes within one conversation."""
-
-GROUP = "prompt_cache_key="
-"""How a hint begins that names what many conversations may share: it keeps apart, but joins none."""
-
+GROUP_HINT = "prompt_cache_key="
+"""Prefix of a hint that several conversations may share: different ones keep lists apart, equal ones do not join them."""
 Kind = Literal["fork", "back", "same"]
-_NEARNESS: tuple[Kind, ...] = ("fork", "back", "same")
-"""Of matches of one length the one that comes last here is the conversation itself."""
-
-
-class Match(Struct, frozen=True, kw_only=True):
-    """A session that has the beginning of a client's list."""
-
-    session: str
-    kind: Kind
-    """`same`: the list goes on where the session is; `back`: its client says that it is the same session, which has gone on
-    since; `fork`: another conversation left it there."""
-    length: int
-    """How many of the list's messages it has."""
-
-
-class LookupKey(Struct, frozen=True, kw_only=True):
-    """A client's list as keys of its beginnings, and what tells it from others like it."""
-
-    tenant: str
-    keys: tuple[bytes, ...]
-    hint: str
-    """What the client said; empty if it said nothing."""
-    guise: str
-    """What kind of agent it is, told from its tools and the beginning of its system prompt."""
-    lines: tuple[bytes, ...] = ()
-    """Keys of the long lines at the beginning of the list: one that a client compacted begins with a summary seen before."""
-
-    @property
-    def noted(self) -> str:
-        """What is kept beside a fingerprint: guise and hint."""
-        return f"{self.guise} {self.hint}"
-
-
-def agent_fingerprint(system: bytes, tools: bytes) -> str:
-    """Return a few characters for the kind of agent: its tools and how its system prompt begins."""
-    begins = _BILLING.sub(b"", system[:400])
-    return blake2b(tools + b"\0" + begins, digest_size=4).hexdigest()
-
-
-def unanswered(key: bytes) -> bytes:
-    """Return the key of a list that got no answer."""
-    return blake2b(b"unanswered\0" + key, digest_size=16).digest()
-
-
-def beside(line: bytes) -> bytes:
-    """Return the key of a summary's line where nobody told which conversation it is of."""
-    return blake2b(b"beside\0" + line, digest_size=16).digest()
-
-
-def named(hint: str) -> bytes:
-    """Return the key of the conversation that a client has this word for."""
-    return blake2b(b"named\0" + hint.encode(errors="replace"), digest_size=16).digest()
-
-
-class SessionLookup:
-    """Finds sessions in the store that all replicas share."""
-
-    def __init__(self, trails: Fingerprints, *, joins_by_summary: bool = False) -> None:
-        self._fingerprints = trails
-        self._joins_by_summary = joins_by_summary
-
-    def find(self, sought: LookupKey) -> Match | None:
-        """Return the session that shares the longest beginning with the list; None if none does."""
-        keys = sought.keys
-        earlier = max(0, len(keys) - _LAST)
-        for start, asked in ((earlier, keys[earlier:]), (0, keys[:earlier])):
-            if not asked:
-                continue
-            places = {key: start + index + 1 for index, key in enumerate(asked)}
-            match = _best(self._fingerprints.lookup_fingerprints(sought.tenant, asked), places, sought)
-            if match is not None:
-                # One that left another may have been asked before, in vain.
-                if match.kind != "fork":
-                    return match
-                return self._asked_again(sought) or self._compacted(sought, match) or match
-        return self._asked_again(sought) or self._continued(sought)
-
-    def _asked_again(self, sought: LookupKey) -> Match | None:
-        """Return the session that began with this very request, if nobody answered it."""
-        for found in self._fingerprints.lookup_fingerprints(sought.tenant, [unanswered(sought.keys[-1])]):
-            if found.newest and found.hint == sought.noted:
-                return Match(session=found.session, kind="same", length=len(sought.keys))
-        return None
-
-    def _compacted(self, sought: LookupKey, match: Match) -> Match | None:
-        """Return the session whose client has compacted the middle of its list, if it tells no name and what left has a summary in it.
-
-        Anybody may quote a summary: only where the operator says so.
-        """
-        if not self._joins_by_summary or sought.hint or not sought.lines:
-            return None
-        apart = [beside(line) for line in sought.lines]
-        found = [each for each in self._fingerprints.lookup_fingerprints(sought.tenant, apart) if each.newest]
-        is_compacted = len({each.key for each in found}) >= _LINES
-        return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
-
-    def _continued(self, sought: LookupKey) -> Match | None:
-        """Return the session whose client has compacted its list: that begins with what the session was told in summary.
-
-        Anybody may quote a summary, so that it leads only to a session of the same name; to one that its client did not name
-        only where the operator says so, and then only from a client that names none either.
-        """
-        if not sought.lines:
-            return None
-        lines = Counter(
-            found.session
-            for found in self._fingerprints.lookup_fingerprints(sought.tenant, sought.lines)
-            # A client may go on for a while before it uses the summary; one that tells a name is believed.
-            if (_is_named(sought) and found.hint == sought.noted)
-            or (found.newest and self._may_continue(found, sought))
-        )
-        session, count = max(lines.items(), default=("", 0), key=lambda each: (each[1], each[0]))
-        return Match(session=session, kind="same", length=0) if count >= _LINES else None
-
-    def _may_continue(self, found: FingerprintMatch, sought: LookupKey) -> bool:
-        hint = found.hint.partition(" ")[2]
-        if _is_named(sought):
-            return hint == sought.hint
-        return self._joins_by_summary and not _is_apart(found, sought)
-
-    def record_fingerprint(self, sought: LookupKey, session: str, *further: bytes) -> None:
-        """Note that a session was seen with this list, and with it and its answer."""
-        keys = (sought.keys[-1], *further)
-        self._fingerprints.record_fingerprint(
-            Fingerprint(tenant=sought.tenant, session=session, keys=keys, hint=sought.noted)
-        )
-
-    def leave_summary(self, sought: LookupKey, lines: Sequence[bytes]) -> None:
-        """Note a summary that a client asked for apart from its conversation, for the one it has the same word for."""
-        if not _is_named(sought):
-            return
-        known = self._fingerprints.lookup_fingerprints(sought.tenant, [named(sought.hint)])
-        # An answer that broke off leaves the name behind, and the session has it all the same.
-        of = [each for each in known if each.newest] or known
-        if len(of) == 1:
-            keys = (named(sought.hint), *lines)
-            self._fingerprints.record_fingerprint(
-                Fingerprint(tenant=sought.tenant, session=of[0].session, keys=keys, hint=of[0].hint)
-            )
-
-
-def _best(found: Sequence[FingerprintMatch], places: dict[bytes, int], sought: LookupKey) -> Match | None:
-    """Return the longest match that no hint keeps apart, or else the longest; of several of one length the same conversation."""
-    matches = [
-        (
-            not _is_apart(each, sought),
-            places[each.key],
-            _NEARNESS.index(kind),
-            each.hint == sought.noted,
-            each.session,
-            kind,
-        )
-        for each in found
-        if (kind := _kind(each, places[each.key], sought)) is not None
-    ]
-    if not matches:
-        return None
-    _, length, _, _, session, kind = max(matches)
-    return Match(session=session, kind=kind, length=length)
-
-
-def _is_apart(found: FingerprintMatch, sought: LookupKey) -> bool:
-    """Return whether both clients said which session it is, and not the same."""
-    hint = found.hint.partition(" ")[2]
-    return bool(hint and sought.hint) and hint != sought.hint
-
-
-def _is_named(sought: LookupKey) -> bool:
-    """Return whether the client has a word for this one conversation."""
-    return bool(sought.hint) and not sought.hint.startswith(GROUP)
-
-
-def _kind(found: FingerprintMatch, length: int, sought: LookupKey) -> Kind | None:
-    """Return what a session with the first `length` messages of the list is to it; None if it is no use.
-
-    A hint never leads to a session, it only keeps apart: other words mean another conversation. Without any, a list that
-    leaves a session before its end is another conversation, and one that is short and has nothing new is begun anew.
-    """
-    guise, _, hint = found.hint.partition(" ")
-    apart = _is_apart(found, sought)
-    same_words = _is_named(sought) and hint == sought.hint
-    if length < _TELLING and (apart or guise != sought.guise):
-        return None
-    if apart:
-        return "fork"
-    if length < _TELLING and not same_words and length == len(sought.keys):
-        return None
-    if found.newest:
-        return "same"
-    return "back" if same_words else "fork"
-
-
-_BESIDES = 1_000
-"""Bytes that a decoded message takes beside its own, as measured with messages of one or two parts."""
+_KIND_ORDER: tuple[Kind, ...] = ("fork", "back", "same")
+"""Of matches of the same length, the kind that comes last here wins."""
+_OVERHEAD = 1_000
+"""Bytes that a decoded message takes on top of its text, as measured with messages of one or two parts."""
 
 
 class ReadMessage(Struct, frozen=True, kw_only=True, weakref=True, eq=False):
-    """A message, and what makes it the same as another that a client wrote differently."""
+    """A decoded message with its `likeness`, which is equal for messages that differ only in how a client wrote them."""
 
     message: Message
     likeness: bytes
     raw: bytes = b""
     """The bytes it was read from."""
     next: "ref[ReadMessage] | None" = None
-    """What came behind it last time; never set it."""
+    """The message that followed it last time; set by MessageCache only."""
     chained: tuple[bytes, bytes] = (b"", b"")
-    """The key of a list up to it that was asked for last, behind the key before it; never set it."""
+    """The key before it and the key of the list up to it, as computed last; set by `prefix_keys` only."""
 
 
 class MessageCache:
-    """Decodes messages; those used last are kept, up to so many bytes. Any thread may use it."""
+    """Decodes messages and keeps those used last, up to `most_bytes`; any thread may use it."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -252,21 +62,21 @@ class MessageCache:
 
     @property
     def size(self) -> int:
-        """The memory that the messages kept take, about."""
+        """Roughly the memory that the cached messages take, in bytes."""
         return self._bytes
 
     def read(self, raws: Sequence[bytes], format: Format) -> list[ReadMessage]:
-        """Return the messages in these bytes, or raise a BadInput."""
+        """Return the decoded messages, or raise BadInput."""
         raws = messages_in(raws, format)
-        known = self._known(raws, format)
+        known = self._cached(raws, format)
         missing = [raw for raw, read in zip(raws, known, strict=True) if read is None]
         new = iter(map(_read, decode_messages(missing, format), missing))
-        together = [next(new) if read is None else read for read in known]
-        self._keep(together, format)
-        return together
+        all_read = [next(new) if read is None else read for read in known]
+        self._keep(all_read, format)
+        return all_read
 
-    def _known(self, raws: Sequence[bytes], format: Format) -> list[ReadMessage | None]:
-        """Return what was read before; a list that only grew is compared with the last one and not looked up."""
+    def _cached(self, raws: Sequence[bytes], format: Format) -> list[ReadMessage | None]:
+        """Return what is cached; a list that only grew is compared with the last one, message by message, instead of hashed."""
         known: list[ReadMessage | None] = []
         found: ReadMessage | None = None
         with self._lock:
@@ -276,47 +86,235 @@ class MessageCache:
                 known.append(found)
         return known
 
-    def _keep(self, together: Sequence[ReadMessage], format: Format) -> None:
+    def _keep(self, all_read: Sequence[ReadMessage], format: Format) -> None:
         with self._lock:
             before: ReadMessage | None = None
-            for read in together:
+            for read in all_read:
                 key = (format, read.raw)
                 if key in self._read:
                     self._read.move_to_end(key)
                 else:
                     self._read[key] = read
-                    self._bytes += len(read.raw) + _BESIDES
+                    self._bytes += len(read.raw) + _OVERHEAD
                 if before is not None and (before.next is None or before.next() is not read):
                     force_setattr(before, "next", ref(read))
                 before = read
             while self._bytes > self._most and self._read:
                 (_, oldest), _ = self._read.popitem(last=False)
-                self._bytes -= len(oldest) + _BESIDES
+                self._bytes -= len(oldest) + _OVERHEAD
 
 
 def _read(message: Message, raw: bytes) -> ReadMessage:
     return ReadMessage(message=message, likeness=likeness(message), raw=raw)
 
 
-def keys_of(read: Sequence[ReadMessage]) -> tuple[bytes, ...]:
-    """Return for each message a key of the whole list up to it, as `chain_of` does; those of last time are remembered."""
+def prefix_keys(read: Sequence[ReadMessage]) -> tuple[bytes, ...]:
+    """Return for each message the key of the whole list up to it, as `chain_keys` does, reusing those computed last time."""
     keys: list[bytes] = []
     before = b""
     for each in read:
-        # Looked at once: another thread may ask for the same message behind others.
+        # Read once: another thread may compute it for the same message in another list.
         behind, key = each.chained
         if behind != before or not key:
-            (key,) = chain_of([each.likeness], before)
+            (key,) = chain_keys([each.likeness], before)
             force_setattr(each, "chained", (before, key))
         before = key
         keys.append(key)
     return tuple(keys)
 
 
-def chain_of(likenesses: Sequence[bytes], before: bytes = b"") -> list[bytes]:
-    """Return for each message a key of the whole list up to it."""
+def chain_keys(likenesses: Sequence[bytes], before: bytes = b"") -> list[bytes]:
+    """Return for each message the key of the whole list up to it."""
     keys: list[bytes] = []
     for each in likenesses:
         before = blake2b(before + each, digest_size=16).digest()
         keys.append(before)
     return keys
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """A session that has the beginning of a client's list."""
+
+    session: str
+    kind: Kind
+    """`same`: the list continues from the session's end. `back`: the client names the same session, but that has gone on since.
+    `fork`: another conversation branches off there."""
+    length: int
+    """How many of the list's messages the session has."""
+
+
+class LookupKey(Struct, frozen=True, kw_only=True):
+    """What a client's list is looked up by: the keys of its beginnings, and what distinguishes it from similar lists."""
+
+    tenant: str
+    keys: tuple[bytes, ...]
+    hint: str
+    """The client's own name for the session or conversation, if it sends one."""
+    agent: str
+    """Fingerprint of the kind of agent: `agent_fingerprint`."""
+    lines: tuple[bytes, ...] = ()
+    """Keys of the long lines at the edges of the list: after a client's own compaction they include those of a known summary."""
+
+    @property
+    def stored_hint(self) -> str:
+        """What the store keeps with a fingerprint: agent and hint."""
+        return f"{self.agent} {self.hint}"
+
+
+def agent_fingerprint(system: bytes, tools: bytes) -> str:
+    """Return a short hash of an agent's tools and the beginning of its system prompt."""
+    beginning = _BILLING_LINE.sub(b"", system[:400])
+    return blake2b(tools + b"\0" + beginning, digest_size=4).hexdigest()
+
+
+def unanswered_key(key: bytes) -> bytes:
+    """Return the key under which a list without an answer is recorded."""
+    return blake2b(b"unanswered\0" + key, digest_size=16).digest()
+
+
+def side_summary_key(line: bytes) -> bytes:
+    """Return the key of a line of a summary whose conversation the client did not name."""
+    return blake2b(b"beside\0" + line, digest_size=16).digest()
+
+
+def hint_key(hint: str) -> bytes:
+    """Return the key of the conversation that a client names by this hint."""
+    return blake2b(b"named\0" + hint.encode(errors="replace"), digest_size=16).digest()
+
+
+class SessionLookup:
+    """Looks sessions up in the store, which all replicas of the gateway share."""
+
+    def __init__(self, fingerprints: Fingerprints, *, joins_by_summary: bool = False) -> None:
+        self._fingerprints = fingerprints
+        self._joins_by_summary = joins_by_summary
+
+    def find(self, lookup: LookupKey) -> Match | None:
+        """Return the session that shares the longest beginning with the list; None if there is none."""
+        keys = lookup.keys
+        earlier = max(0, len(keys) - _NEWEST_KEYS)
+        for start, keys_asked in ((earlier, keys[earlier:]), (0, keys[:earlier])):
+            if not keys_asked:
+                continue
+            places = {key: start + index + 1 for index, key in enumerate(keys_asked)}
+            match = _best(self._fingerprints.lookup_fingerprints(lookup.tenant, keys_asked), places, lookup)
+            if match is not None:
+                # A branch may have been sent before and got no answer.
+                if match.kind != "fork":
+                    return match
+                return self._find_unanswered(lookup) or self._find_compacted_middle(lookup, match) or match
+        return self._find_unanswered(lookup) or self._find_compacted(lookup)
+
+    def _find_unanswered(self, lookup: LookupKey) -> Match | None:
+        """Return the session that began with this very request, if that got no answer."""
+        for found in self._fingerprints.lookup_fingerprints(lookup.tenant, [unanswered_key(lookup.keys[-1])]):
+            if found.newest and found.hint == lookup.stored_hint:
+                return Match(session=found.session, kind="same", length=len(lookup.keys))
+        return None
+
+    def _find_compacted_middle(self, lookup: LookupKey, match: Match) -> Match | None:
+        """Return the session whose client, which names none, has replaced the middle of its list by a summary.
+
+        Only if the operator allows it (`joins_by_summary`): anybody may quote a summary.
+        """
+        if not self._joins_by_summary or lookup.hint or not lookup.lines:
+            return None
+        apart = [side_summary_key(line) for line in lookup.lines]
+        found = [each for each in self._fingerprints.lookup_fingerprints(lookup.tenant, apart) if each.newest]
+        is_compacted = len({each.key for each in found}) >= _MIN_LINES
+        return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
+
+    def _find_compacted(self, lookup: LookupKey) -> Match | None:
+        """Return the session whose client has compacted its list, which now begins with a summary that the session knows.
+
+        Anybody may quote a summary. So it leads only to a session of the same name; where neither client named one, only if the
+        operator allows it (`joins_by_summary`).
+        """
+        if not lookup.lines:
+            return None
+        lines = Counter(
+            found.session
+            for found in self._fingerprints.lookup_fingerprints(lookup.tenant, lookup.lines)
+            # A client may continue for a while before it uses the summary: with a name, older fingerprints count too.
+            if (_names_conversation(lookup) and found.hint == lookup.stored_hint)
+            or (found.newest and self._may_continue(found, lookup))
+        )
+        session, count = max(lines.items(), default=("", 0), key=lambda each: (each[1], each[0]))
+        return Match(session=session, kind="same", length=0) if count >= _MIN_LINES else None
+
+    def _may_continue(self, found: FingerprintMatch, lookup: LookupKey) -> bool:
+        hint = found.hint.partition(" ")[2]
+        if _names_conversation(lookup):
+            return hint == lookup.hint
+        return self._joins_by_summary and not _has_other_hint(found, lookup)
+
+    def record_fingerprint(self, lookup: LookupKey, session: str, *further: bytes) -> None:
+        """Record that a session was seen with this list; `further` are other keys that lead to it, such as the list with its answer."""
+        keys = (lookup.keys[-1], *further)
+        self._fingerprints.record_fingerprint(
+            Fingerprint(tenant=lookup.tenant, session=session, keys=keys, hint=lookup.stored_hint)
+        )
+
+    def record_summary(self, lookup: LookupKey, lines: Sequence[bytes]) -> None:
+        """Record a summary that a client asked for outside its conversation, for the conversation with the same hint."""
+        if not _names_conversation(lookup):
+            return
+        known = self._fingerprints.lookup_fingerprints(lookup.tenant, [hint_key(lookup.hint)])
+        # After an answer that broke off, the hint is no longer on the newest fingerprint, but still leads to the session.
+        owners = [each for each in known if each.newest] or known
+        if len(owners) == 1:
+            keys = (hint_key(lookup.hint), *lines)
+            self._fingerprints.record_fingerprint(
+                Fingerprint(tenant=lookup.tenant, session=owners[0].session, keys=keys, hint=owners[0].hint)
+            )
+
+
+def _best(found: Sequence[FingerprintMatch], places: dict[bytes, int], lookup: LookupKey) -> Match | None:
+    """Return the longest match, preferring those without a different hint; of the same length, by `_KIND_ORDER`."""
+    matches = [
+        (
+            not _has_other_hint(each, lookup),
+            places[each.key],
+            _KIND_ORDER.index(kind),
+            each.hint == lookup.stored_hint,
+            each.session,
+            kind,
+        )
+        for each in found
+        if (kind := _kind(each, places[each.key], lookup)) is not None
+    ]
+    if not matches:
+        return None
+    _, length, _, _, session, kind = max(matches)
+    return Match(session=session, kind=kind, length=length)
+
+
+def _has_other_hint(found: FingerprintMatch, lookup: LookupKey) -> bool:
+    """Return whether both clients gave a hint, and the hints differ."""
+    hint = found.hint.partition(" ")[2]
+    return bool(hint and lookup.hint) and hint != lookup.hint
+
+
+def _names_conversation(lookup: LookupKey) -> bool:
+    """Return whether the hint names this one conversation."""
+    return bool(lookup.hint) and not lookup.hint.startswith(GROUP_HINT)
+
+
+def _kind(found: FingerprintMatch, length: int, lookup: LookupKey) -> Kind | None:
+    """Return how a list relates to a session that has its first `length` messages; None if that match is worthless.
+
+    A hint never leads to a session, it only keeps lists apart: another hint means another conversation. Without hints, a list
+    that leaves a session before its end is a fork, and a short list with nothing new begins a session of its own.
+    """
+    agent, _, hint = found.hint.partition(" ")
+    apart = _has_other_hint(found, lookup)
+    has_same_hint = _names_conversation(lookup) and hint == lookup.hint
+    if length < _MIN_COMMON and (apart or agent != lookup.agent):
+        return None
+    if apart:
+        return "fork"
+    if length < _MIN_COMMON and not has_same_hint and length == len(lookup.keys):
+        return None
+    if found.newest:
+        return "same"
+    return "back" if has_same_hint else "fork"

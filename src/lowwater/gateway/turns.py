@@ -1,4 +1,7 @@
-"""One request's turn in the core: found, prepared, and after the answer recorded; bills that come late."""
+"""One client request as a turn of its session, from finding the session to recording the answer.
+
+Answers that the store refuses at first wait in a queue (`RecordingQueue`) until it takes them.
+"""
 
 import asyncio
 import logging
@@ -25,12 +28,12 @@ from lowwater.errors import BadInput, LowwaterError, StoreFailed
 from lowwater.gateway.client_request import (
     ClientRequest,
     asks_for_summary,
-    beside_question,
-    lines_in,
-    lines_of,
-    outgoing,
+    edge_line_keys,
+    line_keys,
+    outgoing_body,
+    results_beside_question,
 )
-from lowwater.gateway.observability import Metrics, where
+from lowwater.gateway.observability import Metrics, error_location
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import Options
 from lowwater.gateway.recall import RecallCall, with_recall
@@ -39,452 +42,469 @@ from lowwater.gateway.session_lookup import (
     MessageCache,
     ReadMessage,
     agent_fingerprint,
-    beside,
-    chain_of,
-    keys_of,
-    named,
-    unanswered,
+    chain_keys,
+    hint_key,
+    prefix_keys,
+    side_summary_key,
+    unanswered_key,
 )
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.session.turn_input import TurnInput
 
-_CHANGED = 20_000
-"""Lists that are remembered as changed."""
+_log = logging.getLogger("lowwater.gateway")
 
-
+_MOST_CHANGED = 20_000
+"""Changed lists that are remembered."""
 _TOO_MANY_BYTES = "request_too_large"
+"""Anthropic's error type for a body above its limit in bytes, which says nothing about tokens."""
+_MOST_WAITING = 2_000
+_MOST_WAITING_BYTES = 128 * 1024 * 1024
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+"""Seconds between attempts to record what waits; the pause doubles each time."""
+_CLOSING_SECONDS = 5.0
+"""How long the gateway waits for the store when it shuts down."""
+
+InThread = Callable[..., Awaitable[None]]
+"""Runs a blocking call in a worker thread."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Whose request it is, and which provider it is for."""
+class RequestContext(Struct, frozen=True, kw_only=True):
+    """The tenant that a request belongs to and the provider it goes to."""
 
     tenant: str
     base_url: str
 
 
-class ReadAlready(TurnInput, frozen=True, kw_only=True):
-    """A client's request whose messages were decoded before."""
+class DecodedInput(TurnInput, frozen=True, kw_only=True):
+    """A client's request whose messages are decoded already."""
 
-    asked: ClientRequest
+    client_request: ClientRequest
     read: tuple[ReadMessage, ...]
 
-    def incoming(self, state: State) -> Incoming:  # noqa: ARG002 - the path told the format
-        """Return it as values."""
-        asked, tools = self.asked, unmark_content(self.asked.tools)
+    def incoming(self, state: State) -> Incoming:  # noqa: ARG002 - the format follows from the path, not from the state
+        """Return the request as the core takes it."""
+        request, tools = self.client_request, unmark_content(self.client_request.tools)
         return Incoming(
             messages=tuple(read.message for read in self.read),
-            format=asked.format,
-            assumed=asked.format,
-            system=unmark_content(asked.system),
+            format=request.format,
+            assumed=request.format,
+            system=unmark_content(request.system),
             tools=tools,
-            max_tokens=asked.max_tokens,
+            max_tokens=request.max_tokens,
             offers_recall=offers_recall(tools),
-            parameters=asked.fields.get("thinking", b"") + b"\0" + asked.fields.get("tool_choice", b""),
+            parameters=request.fields.get("thinking", b"") + b"\0" + request.fields.get("tool_choice", b""),
         )
 
 
-class Pending:
-    """What a request brings to its session: kept once its provider accepts it, and only once."""
+class DeferredWrite:
+    """What a request adds to its session, written once and only after the provider has accepted the request."""
 
-    def __init__(self, keep: Callable[[], None]) -> None:
-        self._keep = keep
+    def __init__(self, write: Callable[[], None]) -> None:
+        self._write = write
         self._lock = Lock()
-        self.is_kept = False
+        self.is_committed = False
 
-    def keep(self) -> None:
-        """Keep it, unless it was; what fails may be tried again."""
+    def commit(self) -> None:
+        """Write it unless that is done already; after a failure it may be tried again."""
         with self._lock:
-            if not self.is_kept:
-                self._keep()
-                self.is_kept = True
+            if not self.is_committed:
+                self._write()
+                self.is_committed = True
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """A request on its way: what leaves, and where its answer belongs."""
+    """A request under way: the body to send, and the session that its answer belongs to."""
 
-    asked: ClientRequest
-    sought: LookupKey
+    client_request: ClientRequest
+    lookup: LookupKey
     session: Session
     request: PreparedRequest
     body: bytes
-    pending: Pending
-    is_begun: bool = False
-    """Whether the session is a new one."""
-    unasked: bytes = b""
-    """The key of the list without the client's own question for a summary, which is no part of it; empty if it asks none."""
-
-    asks_apart: bool = False
-    """The client asks for a summary of a conversation that is not before it but inside the question."""
+    deferred: DeferredWrite
+    is_new: bool = False
+    """Whether the session was created for this request."""
+    key_before_question: bytes = b""
+    """The key of the list without the client's own question for a summary, which the session does not get; empty without one."""
+    has_inline_conversation: bool = False
+    """The client asks for a summary of a conversation that is quoted inside the question instead of preceding it."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether something else than the client's own bytes leaves."""
-        return self.body is not self.asked.body
+        """Whether the body to send differs from the client's."""
+        return self.body is not self.client_request.body
 
 
 class GatewayTurns:
-    """What the gateway asks of the core."""
+    """Runs the turns of all clients; every method blocks and may be called from any thread."""
 
     def __init__(self, sessions: OpenSessions, options: Options) -> None:
         self._sessions = sessions
         self._options = options
-        self._remembering = MessageCache(options.remembered_bytes)
+        self._message_cache = MessageCache(options.remembered_bytes)
         self._changed: OrderedDict[tuple[str, bytes], None] = OrderedDict()
-        """Lists that did not leave as they came, the newest last."""
+        """Tenant and key of lists that were not sent as they came, newest last."""
 
-    def begin(self, asked: ClientRequest, place: Place) -> Turn:
-        """Find the session and prepare the request; any LowwaterError means that it goes on as it came."""
+    def begin(self, client_request: ClientRequest, context: RequestContext) -> Turn:
+        """Find the session and prepare the request; on a LowwaterError the request is to be forwarded unchanged."""
         if self._options.recall:
-            asked = with_recall(asked)
-        read, sought = self._read(asked, place.tenant)
-        belongs = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
-        session = belongs.session
-        brought = ReadAlready(asked=asked, read=tuple(read))
-        unasked = _unasked(read)
-        if unasked:
-            request = session.shown(brought)
-            body = outgoing(asked, request, marking=self._options.marks)
-            pending = _without_question(session, brought, unasked)
+            client_request = with_recall(client_request)
+        read, lookup = self._read(client_request, context.tenant)
+        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        session = opened.session
+        turn_input = DecodedInput(client_request=client_request, read=tuple(read))
+        before_question = _before_question(read)
+        if before_question:
+            request = session.shown(turn_input)
+            body = outgoing_body(client_request, request, marking=self._options.marks)
+            deferred = _write_of(session, turn_input, before_question)
         else:
-            offered = session.offer_turn(brought)
+            offered = session.offer_turn(turn_input)
             request = offered.request
-            body = outgoing(asked, request, marking=self._options.marks)
-            pending = Pending(partial(session.accept_turn, offered, body=body))
-        self._note(sought, request)
+            body = outgoing_body(client_request, request, marking=self._options.marks)
+            deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
+        self._remember_changed(lookup, request)
         return Turn(
-            asked=asked,
-            sought=sought,
+            client_request=client_request,
+            lookup=lookup,
             session=session,
             request=request,
             body=body,
-            pending=pending,
-            is_begun=belongs.is_begun,
-            asks_apart=not unasked and not asked.tools and asks_for_summary(read[-1].message),
-            unasked=keys_of(unasked)[-1] if unasked else b"",
+            deferred=deferred,
+            is_new=opened.is_new,
+            has_inline_conversation=not before_question
+            and not client_request.tools
+            and asks_for_summary(read[-1].message),
+            key_before_question=prefix_keys(before_question)[-1] if before_question else b"",
         )
 
-    def is_compacted(self, asked: ClientRequest, place: Place) -> bool:
-        """Return whether a list goes on one that did not leave as it came; the store is not asked."""
+    def continues_changed(self, client_request: ClientRequest, context: RequestContext) -> bool:
+        """Return whether a list continues one that was not sent as it came; this does not use the store."""
         try:
-            _, sought = self._read(asked, place.tenant)
+            _, lookup = self._read(client_request, context.tenant)
         except BadInput:
             return False
-        return any((place.tenant, key) in self._changed for key in sought.keys)
+        return any((context.tenant, key) in self._changed for key in lookup.keys)
 
-    def again(self, turn: Turn, said: str) -> Turn | None:
-        """Learn the real limit from a provider's refusal, or drop older images, and prepare once more; None if nothing else would be sent."""
-        asked, session = turn.asked, turn.session
-        fewer_images = refuses_images(said)
+    def retry_smaller(self, turn: Turn, refusal: str) -> Turn | None:
+        """Prepare a turn again after the provider refused its prompt as too long or its images as too many.
+
+        The session learns the real limit from the refusal. None if the body would be the same.
+        """
+        client_request, session = turn.client_request, turn.session
+        fewer_images = refuses_images(refusal)
         if not fewer_images:
-            tokens = _limit_in(said, turn)
+            tokens = _limit_in(refusal, turn)
             if tokens is None:
                 return None
             session.refused_beyond(tokens)
-        read, _ = self._read(asked, turn.sought.tenant)
-        brought = ReadAlready(asked=asked, read=tuple(read))
-        offered = session.offer_turn(brought, fewer_images=fewer_images)
-        body = outgoing(asked, offered.request, marking=self._options.marks)
+        read, _ = self._read(client_request, turn.lookup.tenant)
+        turn_input = DecodedInput(client_request=client_request, read=tuple(read))
+        offered = session.offer_turn(turn_input, fewer_images=fewer_images)
+        body = outgoing_body(client_request, offered.request, marking=self._options.marks)
         if body == turn.body:
             return None
-        self._note(turn.sought, offered.request)
-        if turn.unasked:
-            pending = _without_question(session, brought, _unasked(read))
+        self._remember_changed(turn.lookup, offered.request)
+        if turn.key_before_question:
+            deferred = _write_of(session, turn_input, _before_question(read))
         else:
-            pending = Pending(partial(session.accept_turn, offered, body=body))
-        return replace(turn, request=offered.request, body=body, pending=pending)
+            deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
+        return replace(turn, request=offered.request, body=body, deferred=deferred)
 
-    def accepted(self, turn: Turn) -> None:
-        """Keep what the client sent, now that its provider has begun to answer."""
-        turn.pending.keep()
+    def accept(self, turn: Turn) -> None:
+        """Store what the client sent, now that its provider has begun to answer."""
+        turn.deferred.commit()
 
-    def counted(self, asked: ClientRequest, place: Place) -> bytes:
-        """Return the body by which to count: what would really be sent, compacted if it would be; nothing is kept."""
+    def body_for_counting(self, client_request: ClientRequest, context: RequestContext) -> bytes:
+        """Return the body that would really be sent, compacted if it would be, for a token count; nothing is stored."""
         if self._options.recall:
-            asked = with_recall(asked)
-        read, sought = self._read(asked, place.tenant)
-        session = self._sessions.like(sought, model=asked.model, base_url=place.base_url)
-        brought = ReadAlready(asked=asked, read=tuple(read))
-        request = session.shown(brought) if _unasked(read) else session.foreseen(brought)
-        return outgoing(asked, request, marking=self._options.marks)
+            client_request = with_recall(client_request)
+        read, lookup = self._read(client_request, context.tenant)
+        session = self._sessions.preview_session(
+            lookup, model=client_request.model, base_url=context.base_url
+        )
+        turn_input = DecodedInput(client_request=client_request, read=tuple(read))
+        request = session.shown(turn_input) if _before_question(read) else session.foreseen(turn_input)
+        return outgoing_body(client_request, request, marking=self._options.marks)
 
-    def catch_up(self, asked: ClientRequest, place: Place, answer: bytes) -> None:
-        """Record the answer to a request that went on as it came while the store could not be asked."""
-        read, sought = self._read(asked, place.tenant)
-        belongs = self._sessions.session_for(sought, model=asked.model, base_url=place.base_url)
-        session, unasked = belongs.session, _unasked(read)
-        brought = ReadAlready(asked=asked, read=tuple(read))
-        kept = replace(brought, read=tuple(unasked)) if unasked else brought
-        if not belongs.is_begun and self._sessions.has_gone_on(session, keys_of(kept.read)):
-            # Another turn came first: to bring the older list now would take back what is newer.
+    def catch_up(self, client_request: ClientRequest, context: RequestContext, answer: bytes) -> None:
+        """Record the answer to a request that was forwarded unchanged because the store could not be reached."""
+        read, lookup = self._read(client_request, context.tenant)
+        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        session, before_question = opened.session, _before_question(read)
+        turn_input = DecodedInput(client_request=client_request, read=tuple(read))
+        stored = replace(turn_input, read=tuple(before_question)) if before_question else turn_input
+        if not opened.is_new and self._sessions.has_moved_past(session, prefix_keys(stored.read)):
+            # A later turn is stored already: bringing the older list now would rewind it.
             session.record_side_call(answer)
             return
         turn = Turn(
-            asked=asked,
-            sought=sought,
+            client_request=client_request,
+            lookup=lookup,
             session=session,
-            request=session.shown(brought),
-            body=asked.body,
-            pending=Pending(partial(session.bring, kept)),
-            is_begun=belongs.is_begun,
-            unasked=keys_of(unasked)[-1] if unasked else b"",
+            request=session.shown(turn_input),
+            body=client_request.body,
+            deferred=DeferredWrite(partial(session.bring, stored)),
+            is_new=opened.is_new,
+            key_before_question=prefix_keys(before_question)[-1] if before_question else b"",
         )
         self.end(turn, answer)
 
     def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
-        """Record the answer, if there is a whole one, and note what the session was seen with; `others` led to it.
+        """Record the answer and the keys by which the session is found next time.
 
-        Of a request that its provider did not accept nothing is kept. The answer comes last, and whole or not at all: where
-        the store fails, all of it may be done again.
+        `answer` is None if there was no complete one; then nothing is stored of a request that the provider did not accept.
+        `others` is the usage of earlier calls for the same answer. The answer is written last and as a whole, so that all of
+        this can be repeated if the store fails.
         """
-        if answer is None and not turn.pending.is_kept:
+        if answer is None and not turn.deferred.is_committed:
             return
-        turn.pending.keep()
+        turn.deferred.commit()
         further: list[bytes] = []
         if answer is None and _is_first(turn):
-            further.append(unanswered(turn.sought.keys[-1]))
+            further.append(unanswered_key(turn.lookup.keys[-1]))
         elif answer is not None:
             message = decode_response(answer).message
-            if turn.unasked:
-                # The list without the client's question goes on as well as one that begins with the summary.
-                further += [turn.unasked, *lines_of(message.text)]
+            if turn.key_before_question:
+                # The client may continue with the list before its question, or with one that begins with the summary.
+                further += [turn.key_before_question, *line_keys(message.text)]
             else:
-                further += _behind(turn, message)
-                if turn.asked.hint and turn.asked.tools:
-                    further.append(named(turn.asked.hint))
-                if turn.asks_apart and not turn.asked.hint:
-                    further += [beside(line) for line in lines_of(message.text)]
-        self._sessions.record_fingerprint(turn.sought, turn.session, *further)
-        if answer is not None and turn.asks_apart:
-            self._sessions.leave_summary(turn.sought, lines_of(message.text))
-        if answer is not None and turn.unasked:
+                further += _keys_with_answer(turn, message)
+                if turn.client_request.hint and turn.client_request.tools:
+                    further.append(hint_key(turn.client_request.hint))
+                if turn.has_inline_conversation and not turn.client_request.hint:
+                    further += [side_summary_key(line) for line in line_keys(message.text)]
+        self._sessions.record_fingerprint(turn.lookup, turn.session, *further)
+        if answer is not None and turn.has_inline_conversation:
+            self._sessions.record_summary(turn.lookup, line_keys(message.text))
+        if answer is not None and turn.key_before_question:
             turn.session.record_side_call(answer, others=others)
         elif answer is not None:
             turn.session.record(answer, others=others)
 
-    def recalled(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
-        """Return what a model's recall calls bring back."""
+    def recall(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+        """Return the results of a model's recall calls."""
         tools = turn.session.recall_tools()
         return [tools.handle(call.name, call.arguments) for call in calls]
 
-    def _note(self, sought: LookupKey, request: PreparedRequest) -> None:
-        """Remember a list that does not leave as it came."""
-        if not request.whole:
-            self._changed[sought.tenant, sought.keys[-1]] = None
-        while len(self._changed) > _CHANGED:
-            self._changed.popitem(last=False)
-
-    def _read(self, asked: ClientRequest, tenant: str) -> tuple[list[ReadMessage], LookupKey]:
-        read = self._remembering.read(asked.raws, asked.format)
+    def _read(self, client_request: ClientRequest, tenant: str) -> tuple[list[ReadMessage], LookupKey]:
+        read = self._message_cache.read(client_request.raws, client_request.format)
         if not read:
             raise BadInput("the list of messages is empty")
-        sought = LookupKey(
+        lookup = LookupKey(
             tenant=tenant,
-            keys=keys_of(read),
-            hint=asked.hint,
-            guise=agent_fingerprint(unmark_content(asked.system), unmark_content(asked.tools)),
-            lines=lines_in([each.message for each in read]),
+            keys=prefix_keys(read),
+            hint=client_request.hint,
+            agent=agent_fingerprint(
+                unmark_content(client_request.system), unmark_content(client_request.tools)
+            ),
+            lines=edge_line_keys([each.message for each in read]),
         )
-        return read, sought
+        return read, lookup
+
+    def _remember_changed(self, lookup: LookupKey, request: PreparedRequest) -> None:
+        """Remember a list that is not sent as it came."""
+        if not request.whole:
+            self._changed[lookup.tenant, lookup.keys[-1]] = None
+        while len(self._changed) > _MOST_CHANGED:
+            self._changed.popitem(last=False)
 
 
-def _behind(turn: Turn, answer: Message) -> list[bytes]:
-    """Return the key of the list with its answer."""
-    return chain_of([likeness(answer)], turn.sought.keys[-1])
+def _before_question(read: Sequence[ReadMessage]) -> list[ReadMessage]:
+    """Return a list without the client's own question for a summary at its end; empty if it has none, or nothing else.
 
-
-def _without_question(session: Session, brought: ReadAlready, unasked: Sequence[ReadMessage]) -> Pending:
-    """Return what a list with the client's own question for a summary at its end brings: all but the question."""
-    return Pending(partial(session.bring, replace(brought, read=tuple(unasked))))
-
-
-def _is_first(turn: Turn) -> bool:
-    """Return whether nothing of a session was ever answered, or at least not by itself."""
-    return turn.is_begun or not turn.session.status().totals.turns
-
-
-def _limit_in(said: str, turn: Turn) -> int | None:
-    """Return the limit that a refusal tells of; None if the prompt cannot have been beyond it.
-
-    An error may repeat a client's own words, and a limit in bytes is none in tokens.
-    """
-    tokens, limit = turn.request.tokens, context_length_in(said)
-    if limit is not None:
-        return limit if limit <= 2 * (tokens + (turn.asked.max_tokens or 0)) else None
-    if _TOO_MANY_BYTES in said and tokens < turn.session.status().context // 2:
-        return None
-    return max(1, round(0.9 * tokens))
-
-
-def _unasked(read: Sequence[ReadMessage]) -> list[ReadMessage]:
-    """Return a list without the client's own question for a summary at its end; nothing if it asks none, or nothing else.
-
-    Claude Code may have its system say something behind the question.
+    Claude Code may append a system message after the question.
     """
     newest = next((at for at in reversed(range(len(read))) if read[at].message.role != "system"), None)
     if newest is None or not asks_for_summary(read[newest].message):
         return []
-    beside = beside_question(read[newest].message)
-    last = [] if beside is None else [ReadMessage(message=beside, likeness=likeness(beside))]
+    results = results_beside_question(read[newest].message)
+    last = [] if results is None else [ReadMessage(message=results, likeness=likeness(results))]
     return [*read[:newest], *last]
 
 
-_log = logging.getLogger("lowwater.gateway")
-
-_MOST = 2_000
-_MOST_BYTES = 128 * 1024 * 1024
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_AT_LAST = 5.0
-"""Seconds that the end of the gateway may wait for the store."""
-
-InThread = Callable[..., Awaitable[None]]
+def _write_of(
+    session: Session, turn_input: DecodedInput, before_question: Sequence[ReadMessage]
+) -> DeferredWrite:
+    """Return the write for a list that ends with the client's question for a summary: everything but the question."""
+    return DeferredWrite(partial(session.bring, replace(turn_input, read=tuple(before_question))))
 
 
-class Bill(Struct, frozen=True, kw_only=True, eq=False):
-    """An answer that is to be recorded: of a turn, or of a request that went on while the store could not be asked."""
+def _limit_in(refusal: str, turn: Turn) -> int | None:
+    """Return the context length that a refusal implies; None if the prompt cannot have exceeded it.
+
+    An error message may quote the client's own text, so that an implausible number is ignored; and a limit in bytes says
+    nothing about tokens.
+    """
+    tokens, limit = turn.request.tokens, context_length_in(refusal)
+    if limit is not None:
+        return limit if limit <= 2 * (tokens + (turn.client_request.max_tokens or 0)) else None
+    if _TOO_MANY_BYTES in refusal and tokens < turn.session.status().context // 2:
+        return None
+    return max(1, round(0.9 * tokens))
+
+
+def _is_first(turn: Turn) -> bool:
+    """Return whether the session has no recorded answer of its own yet."""
+    return turn.is_new or not turn.session.status().totals.turns
+
+
+def _keys_with_answer(turn: Turn, answer: Message) -> list[bytes]:
+    """Return the key of the list with its answer, as the client will send it next time."""
+    return chain_keys([likeness(answer)], turn.lookup.keys[-1])
+
+
+class UnrecordedAnswer(Struct, frozen=True, kw_only=True, eq=False):
+    """An answer still to be recorded: of a turn, or of a request that was forwarded without one."""
 
     answer: bytes
-    asked: ClientRequest
+    client_request: ClientRequest
     turn: Turn | None = None
     others: tuple[Usage, ...] = ()
-    place: Place | None = None
-    """Where the request went, if there is no turn."""
+    context: RequestContext | None = None
+    """Tenant and provider of the request, if there is no turn."""
 
     @property
     def bytes(self) -> int:
-        """The memory it takes, about."""
-        return len(self.answer) + len(self.asked.body)
+        """Roughly the memory it takes."""
+        return len(self.answer) + len(self.client_request.body)
 
 
-class Bills:
-    """Keeps what could not be recorded, in order; what has to be given up is counted and logged with its figures."""
+class RecordingQueue:
+    """Keeps answers that could not be recorded, oldest first, until the store takes them.
+
+    What has to be given up is counted and logged with its usage.
+    """
 
     def __init__(self, turns: GatewayTurns, metrics: Metrics, in_thread: InThread) -> None:
         self._turns = turns
         self._metrics = metrics
         self._in_thread = in_thread
-        self._waiting: deque[Bill] = deque()
+        self._waiting: deque[UnrecordedAnswer] = deque()
         self._bytes = 0
         self._not_before = 0.0
-        self._under_way: Bill | None = None
-        """The one that is being recorded: it waits no longer, and comes back if the store fails."""
-        self._writing: asyncio.Task[bool] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._under_way: UnrecordedAnswer | None = None
+        """The one being recorded: it is not in the queue, and returns to it if the store fails."""
+        self._draining: asyncio.Task[bool] | None = None
+        self._retrying: asyncio.Task[None] | None = None
         metrics.bills_waiting.set_function(lambda: self._left)
 
-    def keep(self, bill: Bill) -> None:
+    def enqueue(self, unrecorded: UnrecordedAnswer) -> None:
         """Keep an answer until the store takes it."""
-        self._waiting.append(bill)
-        self._bytes += bill.bytes
-        self._lose_too_many()
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._try_again())
+        self._waiting.append(unrecorded)
+        self._bytes += unrecorded.bytes
+        self._drop_excess()
+        if self._retrying is None or self._retrying.done():
+            self._retrying = asyncio.create_task(self._retry())
 
-    def follow(self, bill: Bill, recording: "asyncio.Future[None]") -> None:
-        """Keep an answer if the recording of it that is still under way fails."""
-        recording.add_done_callback(partial(self._followed, bill))
+    def enqueue_on_failure(self, unrecorded: UnrecordedAnswer, recording: "asyncio.Future[None]") -> None:
+        """Keep an answer if the store fails in the recording of it that is still running."""
+        recording.add_done_callback(partial(self._recording_done, unrecorded))
+
+    async def drain_if_due(self) -> None:
+        """Record what waits before another turn begins, so that turns are stored in order.
+
+        Does nothing for a while after the store has failed.
+        """
+        if self._left and asyncio.get_running_loop().time() >= self._not_before:
+            await self.drain()
+
+    async def drain(self) -> bool:
+        """Record what waits, oldest first, joining a drain that is running; return whether the queue is empty.
+
+        The caller may be cancelled at any time: the drain goes on, and nothing is recorded twice.
+        """
+        if self._draining is None or self._draining.done():
+            self._draining = asyncio.create_task(self._drain())
+        return await asyncio.shield(self._draining)
+
+    async def close(self) -> None:
+        """Try once more, then give up what is left."""
+        await _cancel(self._retrying)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.drain(), _CLOSING_SECONDS)
+        await _cancel(self._draining)
+        while self._waiting:
+            self._drop(self._pop(), "the gateway ends")
 
     @property
     def _left(self) -> int:
         """How many are not recorded yet."""
         return len(self._waiting) + (self._under_way is not None)
 
-    async def caught_up(self) -> None:
-        """Record what waits before another turn begins, so that turns are recorded in order; a store that is away is not waited for."""
-        if self._left and asyncio.get_running_loop().time() >= self._not_before:
-            await self.write()
+    async def _retry(self) -> None:
+        pause = _FIRST_PAUSE
+        while self._left:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            await self.drain()
 
-    async def write(self) -> bool:
-        """Record what waits, the oldest first, or wait until whoever does so has; return whether nothing waits any more.
-
-        Whoever waits may give up at any time: what was begun is recorded all the same, and once.
-        """
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
-        return await asyncio.shield(self._writing)
-
-    async def _write(self) -> bool:
+    async def _drain(self) -> bool:
         while self._waiting:
-            bill = self._under_way = self._taken()
+            unrecorded = self._under_way = self._pop()
             try:
-                await self._in_thread(self._record, bill)
+                await self._in_thread(self._record, unrecorded)
             except StoreFailed:
-                self._put_back(bill)
+                self._put_back(unrecorded)
                 self._not_before = asyncio.get_running_loop().time() + _FIRST_PAUSE
                 return False
             except asyncio.CancelledError:
-                self._put_back(bill)
+                self._put_back(unrecorded)
                 raise
-            except Exception as error:  # noqa: BLE001 - one that cannot be recorded holds no other up
-                self._lose(bill, type(error).__name__)
-                _log.error("an answer that cannot be recorded: %s", where(error))
+            except Exception as error:  # noqa: BLE001 - one that cannot be recorded must not block the others
+                self._drop(unrecorded, type(error).__name__)
+                _log.error("an answer that cannot be recorded: %s", error_location(error))
             else:
                 self._metrics.bills.labels(became="late").inc()
             finally:
                 self._under_way = None
         return True
 
-    async def close(self) -> None:
-        """Try once more, and give up what is left."""
-        await _cancelled(self._task)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.write(), _AT_LAST)
-        await _cancelled(self._writing)
-        while self._waiting:
-            self._lose(self._taken(), "the gateway ends")
+    def _record(self, unrecorded: UnrecordedAnswer) -> None:
+        if unrecorded.turn is not None:
+            self._turns.end(unrecorded.turn, unrecorded.answer, unrecorded.others)
+        elif unrecorded.context is not None:
+            self._turns.catch_up(unrecorded.client_request, unrecorded.context, unrecorded.answer)
 
-    async def _try_again(self) -> None:
-        pause = _FIRST_PAUSE
-        while self._left:
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            await self.write()
-
-    def _record(self, bill: Bill) -> None:
-        if bill.turn is not None:
-            self._turns.end(bill.turn, bill.answer, bill.others)
-        elif bill.place is not None:
-            self._turns.catch_up(bill.asked, bill.place, bill.answer)
-
-    def _followed(self, bill: Bill, recording: "asyncio.Future[None]") -> None:
+    def _recording_done(self, unrecorded: UnrecordedAnswer, recording: "asyncio.Future[None]") -> None:
         if not recording.cancelled() and isinstance(recording.exception(), StoreFailed):
-            self.keep(bill)
+            self.enqueue(unrecorded)
 
-    def _taken(self) -> Bill:
-        bill = self._waiting.popleft()
-        self._bytes -= bill.bytes
-        return bill
+    def _pop(self) -> UnrecordedAnswer:
+        unrecorded = self._waiting.popleft()
+        self._bytes -= unrecorded.bytes
+        return unrecorded
 
-    def _put_back(self, bill: Bill) -> None:
-        self._waiting.appendleft(bill)
-        self._bytes += bill.bytes
-        self._lose_too_many()
+    def _put_back(self, unrecorded: UnrecordedAnswer) -> None:
+        self._waiting.appendleft(unrecorded)
+        self._bytes += unrecorded.bytes
+        self._drop_excess()
 
-    def _lose_too_many(self) -> None:
-        while self._waiting and (len(self._waiting) > _MOST or self._bytes > _MOST_BYTES):
-            self._lose(self._taken(), "there are too many")
+    def _drop_excess(self) -> None:
+        while self._waiting and (len(self._waiting) > _MOST_WAITING or self._bytes > _MOST_WAITING_BYTES):
+            self._drop(self._pop(), "there are too many")
 
-    def _lose(self, bill: Bill, why: str) -> None:
+    def _drop(self, unrecorded: UnrecordedAnswer, why: str) -> None:
         self._metrics.bills.labels(became="lost").inc()
-        session = bill.turn.session.name if bill.turn is not None else "-"
+        session = unrecorded.turn.session.name if unrecorded.turn is not None else "-"
         _log.error(
             "an answer was not recorded, %s: model %s, session %s, %s",
             why,
-            bill.asked.model[:100],
+            unrecorded.client_request.model[:100],
             session,
-            _figures(bill.answer, bill.others),
+            _describe_usage(unrecorded.answer, unrecorded.others),
         )
 
 
-async def _cancelled(task: "asyncio.Task[Any] | None") -> None:
-    """End a task, if there is one."""
+async def _cancel(task: "asyncio.Task[Any] | None") -> None:
+    """Cancel a task, if there is one, and wait for its end."""
     if task is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _figures(answer: bytes, others: Sequence[Usage]) -> str:
-    """Return what an answer consumed, in words for a log."""
+def _describe_usage(answer: bytes, others: Sequence[Usage]) -> str:
+    """Return the usage of an answer in words, for the log."""
     try:
         usage = decode_response(answer).usage
     except (LowwaterError, ValueError, ArithmeticError):

@@ -1,4 +1,4 @@
-"""The providers behind the gateway: where a request goes, with which headers, and what is said when it cannot go on."""
+"""The providers behind the gateway: where a request goes, with which headers, and how the gateway refuses one itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
@@ -26,13 +26,25 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-_OURS = frozenset({b"host", b"content-length", b"expect", ACCESS.encode()})
-
-
+_NOT_FORWARDED = frozenset({b"host", b"content-length", b"expect", ACCESS.encode()})
 _BETAS = b"anthropic-beta"
-_LONGEST = 256 * 1024
-"""Bytes of one of a provider's headers."""
+_LONGEST_HEADER = 256 * 1024
+"""Bytes that one of a provider's headers may have."""
 _BODILESS = frozenset({204, 304})
+_ERROR_TYPES = {
+    400: ("invalid_request_error", "invalid_request_error"),
+    401: ("authentication_error", "invalid_request_error"),
+    403: ("permission_error", "permission_error"),
+    408: ("timeout_error", "timeout"),
+    413: ("request_too_large", "invalid_request_error"),
+    415: ("invalid_request_error", "invalid_request_error"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    500: ("api_error", "server_error"),
+    502: ("api_error", "server_error"),
+    503: ("overloaded_error", "server_error"),
+    504: ("timeout_error", "server_error"),
+}
+"""Error types by status: Anthropic's and OpenAI's."""
 
 
 class Upstreams:
@@ -43,15 +55,15 @@ class Upstreams:
         self._client: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Make ready to send."""
+        """Open the pool of connections."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._options.connect_seconds)
         self._client = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
             timeout=timeout,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            max_line_size=_LONGEST,
-            max_field_size=_LONGEST,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
 
@@ -61,7 +73,7 @@ class Upstreams:
             await self._client.close()
 
     def base_url(self, path: str, headers: Mapping[str, str]) -> str:
-        """Return the provider that a request is for: what only clients of one of them send decides."""
+        """Return the URL of the provider that a request is for, as its path and headers tell."""
         return (
             self._options.anthropic_upstream if is_anthropic(path, headers) else self._options.openai_upstream
         )
@@ -73,7 +85,7 @@ class Upstreams:
         assert self._client is not None, "open it first"
         return await self._client.request(
             method,
-            # Encoded by the client already: nothing in it is written otherwise.
+            # The client has encoded it already; it must not be normalised.
             URL(
                 url_of(base_url, target, named_by_base=base_url == self._options.openai_upstream),
                 encoded=True,
@@ -86,9 +98,9 @@ class Upstreams:
 
 
 def proxy_for(base_url: str) -> str | None:
-    """Return the proxy that the environment names for a provider (`HTTPS_PROXY`, `NO_PROXY`); None if it names none.
+    """Return the proxy that the environment sets for a provider (`HTTPS_PROXY`, `NO_PROXY`); None if there is none.
 
-    Nothing else of the environment is read: a password in a .netrc would take the place of the client's key.
+    aiohttp's own `trust_env` is not used: a password in a .netrc would replace the client's key.
     """
     parts = urlsplit(base_url)
     named = getproxies().get(parts.scheme)
@@ -96,9 +108,9 @@ def proxy_for(base_url: str) -> str | None:
 
 
 def url_of(base_url: str, target: str, *, named_by_base: bool = False) -> str:
-    """Return the URL of a path at a provider, whose URL may or may not end with the version that paths begin with.
+    """Return the URL of a path at a provider, whose base URL may or may not end with the version that paths begin with.
 
-    `named_by_base`: the provider's URL is one that OpenAI's clients take, whose path stands for the version (`/api/v4`).
+    `named_by_base`: the base URL is of the kind that OpenAI's clients take, whose path replaces the version (`/api/v4`).
     """
     base = base_url.rstrip("/")
     stands_for_version = named_by_base and bool(urlsplit(base).path) and not target.startswith("/v1/messages")
@@ -108,7 +120,7 @@ def url_of(base_url: str, target: str, *, named_by_base: bool = False) -> str:
 
 
 def is_anthropic(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a request is for an Anthropic-speaking provider; where the path does not tell, its headers do."""
+    """Return whether a request is for a provider with Anthropic's API; its path decides, or else its headers."""
     if path.startswith(("/v1/chat/", "/v1/responses", "/v1/messages")):
         return path.startswith("/v1/messages")
     return "anthropic-version" in headers or "x-api-key" in headers or _is_claude(headers)
@@ -125,11 +137,12 @@ def forwarded(
     betas: Sequence[str] = (),
     is_plain: bool = False,
 ) -> Headers:
-    """Return a client's headers as they go on: all but those of the connection.
+    """Return the client's headers to forward: all but those of the connection and our own.
 
-    `readable` asks for an answer in plain bytes; `is_plain` says that the body is not compressed, whatever the client's was.
+    `readable` asks the provider for an uncompressed answer. `betas` are added to `anthropic-beta`. `is_plain`: the body is sent
+    uncompressed although the client's was compressed.
     """
-    dropped = _HOP_BY_HOP | _OURS | ({b"content-encoding"} if is_plain else set())
+    dropped = _HOP_BY_HOP | _NOT_FORWARDED | ({b"content-encoding"} if is_plain else set())
     kept = [(name, value) for name, value in headers if name.lower() not in dropped]
     if betas:
         named = [value.decode("latin-1") for name, value in kept if name.lower() == _BETAS]
@@ -147,44 +160,31 @@ def forwarded(
 
 
 def returned(response: aiohttp.ClientResponse) -> Headers:
-    """Return a provider's headers as the client gets them; a length that only tells of what is not sent goes no further."""
+    """Return the provider's headers for the client; a response that has no body by definition loses its content length."""
     kept = [(name.lower(), value) for name, value in response.raw_headers if name.lower() not in _HOP_BY_HOP]
     if response.status in _BODILESS:
         return [pair for pair in kept if pair[0] != b"content-length"]
     return kept
 
 
-_TYPES = {
-    400: ("invalid_request_error", "invalid_request_error"),
-    401: ("authentication_error", "invalid_request_error"),
-    403: ("permission_error", "permission_error"),
-    408: ("timeout_error", "timeout"),
-    413: ("request_too_large", "invalid_request_error"),
-    415: ("invalid_request_error", "invalid_request_error"),
-    429: ("rate_limit_error", "rate_limit_exceeded"),
-    500: ("api_error", "server_error"),
-    502: ("api_error", "server_error"),
-    503: ("overloaded_error", "server_error"),
-    504: ("timeout_error", "server_error"),
-}
-
-
 class Refused(Exception):
-    """The gateway cannot go on with a request; `said` is for its client."""
+    """The gateway refuses a request; `message` is for its client."""
 
-    def __init__(self, status: int, said: str, *, retry_after: int | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
         self.status = status
-        self.said = said
+        self.message = message
         self.retry_after = retry_after
 
     def body(self, *, anthropic: bool) -> bytes:
-        """Return it as the provider would have put it."""
-        theirs, ours = _TYPES.get(self.status, _TYPES[500])
+        """Return the error in the form of the provider's API."""
+        anthropic_type, openai_type = _ERROR_TYPES.get(self.status, _ERROR_TYPES[500])
         if anthropic:
-            return msgspec.json.encode({"type": "error", "error": {"type": theirs, "message": self.said}})
+            return msgspec.json.encode(
+                {"type": "error", "error": {"type": anthropic_type, "message": self.message}}
+            )
         return msgspec.json.encode(
-            {"error": {"message": self.said, "type": ours, "param": None, "code": None}}
+            {"error": {"message": self.message, "type": openai_type, "param": None, "code": None}}
         )
 
     def headers(self, body: bytes) -> Headers:

@@ -1,4 +1,8 @@
-"""What the integrations share: sessions by conversation, a framework's messages beside ours, and one call of the model."""
+"""What the integrations share: sessions by conversation, the mapping between a framework's messages and ours, and one call.
+
+An integration maps its messages (`map_message`), prepares the call (`prepare_call`), writes the view back as messages of the
+framework (`OutgoingRequest.view`), and records the answer (`ModelAnswer`).
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,18 +26,22 @@ from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
+K = TypeVar("K")
+V = TypeVar("V")
+S = TypeVar("S")
+Mark = dict[str, Any]
+_MARKS = ("cache_control", "prompt_cache_breakpoint")
+_WHOLE = -1
+"""The position of a part that is not inside a message's content."""
 
-def missing(framework: str, extra: str) -> BadSetting:
-    """Return the error that names the extra to install."""
+
+def missing_extra(framework: str, extra: str) -> BadSetting:
+    """Return the error for a framework that is not installed; it names the extra to install."""
     return BadSetting(f"{framework} is not installed: pip install 'lowwater[{extra}]'")
 
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Newest(Generic[K, V]):
-    """Values by their keys, but only the `most` that were set or asked for last."""
+class LruCache(Generic[K, V]):
+    """A mapping that keeps only the `most` keys used last."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -49,21 +57,21 @@ class Newest(Generic[K, V]):
             self._held.popitem(last=False)
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, which is among the newest again; None if there is none."""
+        """Return the value of a key and mark the key as used; None if there is none."""
         if key in self._held:
             self._held.move_to_end(key)
         return self._held.get(key)
 
     def pop(self, key: K) -> V | None:
-        """Return the value of a key, and forget it; None if there is none."""
+        """Remove a key and return its value; None if there is none."""
         return self._held.pop(key, None)
 
 
 class FrameworkSessions:
-    """The sessions of one library that a framework's conversations are kept in.
+    """The sessions of one library, for the conversations of a framework.
 
-    The first model that the framework asks is the library's own, however the framework spells its name; when it asks
-    another one, the session switches with it, and back.
+    The first model that the framework calls is taken to be the library's own, however the framework spells its name; when it
+    calls another one, the session switches with it, and back.
     """
 
     def __init__(self, lowwater: Lowwater, *, source: str) -> None:
@@ -71,16 +79,16 @@ class FrameworkSessions:
         self._source = source
         self._models: dict[str, str] = {}
 
-    def named(self, name: str) -> Session:
-        """Return the session with this name; it is told once where its messages come from."""
+    def session(self, name: str) -> Session:
+        """Return the session with this name, with the framework set as its source."""
         session = self.lowwater.session(name)
         if session.about.source != self._source:
             session.describe(source=self._source)
         return session
 
-    def asking(self, name: str, model: str) -> Session:
-        """Return the session for a call of this model; an empty name of a model tells nothing."""
-        session = self.named(name)
+    def session_for_model(self, name: str, model: str) -> Session:
+        """Return the session for a call of `model`; if that is empty, the session keeps its model."""
+        session = self.session(name)
         if model:
             known = self._models.setdefault(model, model if self._models else session.route.model)
             if session.route.model != known:
@@ -88,39 +96,36 @@ class FrameworkSessions:
         return session
 
 
-S = TypeVar("S")
-
-
-class Piece(Struct, frozen=True, kw_only=True):
-    """One part, and where the framework's message holds it: the positions mean something only to its own module."""
+class SourcePart(Struct, frozen=True, kw_only=True):
+    """One part, and its position in the framework's message; what a position means is up to the integration."""
 
     part: AnyPart
     at: tuple[int, ...] = ()
 
 
-class Unit(Struct, Generic[S], frozen=True, kw_only=True):
-    """What the framework holds, what the ledger gets, and for each part of that where it came from."""
+class MappedMessage(Struct, Generic[S], frozen=True, kw_only=True):
+    """A message of the framework, the message that the ledger gets for it, and the origin of each part."""
 
     source: S
     message: Message
     places: tuple[tuple[int, ...], ...]
 
 
-def unit_of(source: S, role: Role, pieces: Iterable[Piece], format: Format) -> Unit[S]:
-    """Return a unit whose message is read again just as it is here once it was written in `format`."""
-    said = [piece for piece in pieces if not isinstance(piece.part, Text) or piece.part.text]
-    readable = _as_anthropic(said) if format == "anthropic" else _as_chat(said)
+def map_message(source: S, role: Role, pieces: Iterable[SourcePart], format: Format) -> MappedMessage[S]:
+    """Return the mapping for a message; only parts that survive being written in `format` and read again are kept."""
+    pieces = [piece for piece in pieces if not isinstance(piece.part, Text) or piece.part.text]
+    readable = _as_anthropic(pieces) if format == "anthropic" else _as_chat(pieces)
     message = Message(role=_role(role, format), parts=tuple(piece.part for piece in readable))
-    return Unit(source=source, message=message, places=tuple(piece.at for piece in readable))
+    return MappedMessage(source=source, message=message, places=tuple(piece.at for piece in readable))
 
 
-def wires_of(units: Sequence[Unit[S]], format: Format) -> list[bytes]:
-    """Return the message of every unit as bytes; the same unit gives the same bytes, whatever stands around it."""
-    return [wire_of(unit.message, format) for unit in units]
+def encode_conversation(conversation: Sequence[MappedMessage[S]], format: Format) -> list[bytes]:
+    """Return every message as bytes; equal messages give equal bytes, whatever is around them."""
+    return [encode_message(mapped.message, format) for mapped in conversation]
 
 
-def wire_of(message: Message, format: Format) -> bytes:
-    """Return one message as bytes, an empty one included."""
+def encode_message(message: Message, format: Format) -> bytes:
+    """Return one message as bytes, even an empty one."""
     written = encode_messages([message], format) if message.parts and message.role != "system" else []
     if not written:
         return write_json({"role": message.role, "content": message.text})
@@ -128,16 +133,16 @@ def wire_of(message: Message, format: Format) -> bytes:
     return write_object(read_fields(written[0]) | {"is_error": b"true"}) if failed else written[0]
 
 
-def picture_at(url: str) -> Image:
-    """Return the picture behind a URL, or inside of it."""
+def image_from_url(url: str) -> Image:
+    """Return the image at a URL; a data URL contains it."""
     head, comma, data = url.partition(";base64,")
     if comma and head.startswith("data:"):
         return Image(source="base64", data=data, media_type=head.removeprefix("data:"))
     return Image(source="url", data=url)
 
 
-def format_of(session: Session) -> Format:
-    """Return the format in which a session is told its messages: the one it began with, else its model's own."""
+def session_format(session: Session) -> Format:
+    """Return the format of a session's messages: the one it began with, or else its model's own."""
     for item in session.ledger.view.items:
         if item.message.wire is not None and item.message.wire.format in ("anthropic", "openai_chat"):
             return item.message.wire.format
@@ -149,86 +154,84 @@ def _role(role: Role, format: Format) -> Role:
     return "user" if format == "anthropic" and role == "tool" else role
 
 
-def _as_anthropic(pieces: Sequence[Piece]) -> list[Piece]:
-    """Thinking that nobody signed has no form there."""
+def _as_anthropic(pieces: Sequence[SourcePart]) -> list[SourcePart]:
+    """Return the parts without unsigned thinking, which Anthropic's format cannot express."""
     return [piece for piece in pieces if not isinstance(piece.part, Thinking) or piece.part.signature]
 
 
-def _as_chat(pieces: Sequence[Piece]) -> list[Piece]:
-    """All thinking is one field there, before the content; calls stand behind it."""
-    thoughts = [piece for piece in pieces if isinstance(piece.part, Thinking)]
+def _as_chat(pieces: Sequence[SourcePart]) -> list[SourcePart]:
+    """Return the parts in the order of the chat format: all thinking as one field, then the content, then the calls."""
+    reasoning = [piece for piece in pieces if isinstance(piece.part, Thinking)]
     calls = [piece for piece in pieces if isinstance(piece.part, ToolCall)]
     others = [piece for piece in pieces if not isinstance(piece.part, Thinking | ToolCall)]
     text = "\n".join(
-        piece.part.text for piece in thoughts if isinstance(piece.part, Thinking) and piece.part.text
+        piece.part.text for piece in reasoning if isinstance(piece.part, Thinking) and piece.part.text
     )
-    at = tuple(position for piece in thoughts for position in piece.at)
-    thought = [Piece(part=Thinking(text=text), at=at)] if text else []
-    return [*thought, *others, *calls]
+    at = tuple(position for piece in reasoning for position in piece.at)
+    thinking = [SourcePart(part=Thinking(text=text), at=at)] if text else []
+    return [*thinking, *others, *calls]
 
 
-Mark = dict[str, Any]
-_MARKS = ("cache_control", "prompt_cache_breakpoint")
-_WHOLE = -1
-"""The position of what is no piece of a message's content."""
-
-
-class Shown(Struct, Generic[S], frozen=True, kw_only=True):
-    """One message of the view."""
+class ViewMessage(Struct, Generic[S], frozen=True, kw_only=True):
+    """One message of the view, to be written as a message of the framework."""
 
     message: Message
     source: S | None = None
-    """What the framework holds; None for what Lowwater wrote."""
+    """The framework's own message; None for one that Lowwater wrote."""
     changes: Mapping[int, str | None] = {}
-    """By position in the source: the text that stands there now, or None where it was dropped."""
+    """By position in the source: the text that replaces the part, or None if it was dropped."""
     calls: Mapping[str, str] = {}
-    """By the id of a call: the arguments, as JSON, that it is shown with now."""
+    """By the id of a call: the arguments, as JSON, that replace its own."""
     mark: Mark = {}
     """The cache mark for its last block, as a field with its value; empty for none."""
 
     @property
     def is_changed(self) -> bool:
-        """Return whether it differs from its source; what does not is sent as it is."""
+        """Whether it differs from its source, which is sent as it is otherwise."""
         return bool(self.changes or self.calls)
 
 
-class Sending(Struct, Generic[S], frozen=True, kw_only=True):
-    """A request as a framework is to send it."""
+class OutgoingRequest(Struct, Generic[S], frozen=True, kw_only=True):
+    """A prepared request in terms of the framework's messages."""
 
-    view: list[Shown[S]]
+    view: list[ViewMessage[S]]
     system_mark: Mark
     """The cache mark for the system prompt; empty for none."""
     request: PreparedRequest
 
     @property
     def thinking(self) -> Any:  # noqa: ANN401 - as the framework has it
-        """Claude's `thinking` as it may be sent with this view; None if it was not given."""
+        """Claude's `thinking` field as it may be sent with this view; None if none was given."""
         return self.request.as_anthropic().get("thinking") if self.request.thinking else None
 
     def is_folded(self, at: int) -> bool:
-        """Return whether a message of the view is written into the user message before it."""
+        """Return whether the message at this place is merged into the user message before it."""
         return at in self.request.folds
 
 
-def sending(request: PreparedRequest, ledger: Ledger, units: Sequence[Unit[S]]) -> Sending[S]:
-    """Return a request that was prepared from all `units` of a conversation."""
-    known = dict(zip(branch_of(ledger), units, strict=False))
+def outgoing_request(
+    request: PreparedRequest, ledger: Ledger, conversation: Sequence[MappedMessage[S]]
+) -> OutgoingRequest[S]:
+    """Return a request that was prepared from all messages of a conversation in terms of these messages."""
+    known = dict(zip(branch_of(ledger), conversation, strict=False))
     items = items_shown(request.messages, ledger.view.items)
     marks = _marks(request)
-    view: list[Shown[S]] = []
+    view: list[ViewMessage[S]] = []
     for at, message in enumerate(request.messages):
         item, mark = items[at], marks.messages.get(at, {})
-        unit = None if item is None or isinstance(item, Summary) else known.get(item.number)
-        if unit is None:
-            view.append(Shown(message=message, mark=mark))
+        mapped = None if item is None or isinstance(item, Summary) else known.get(item.number)
+        if mapped is None:
+            view.append(ViewMessage(message=message, mark=mark))
             continue
         edits = item.edits if isinstance(item, Edited) else ()
-        changes, calls = dict(_changes(edits, unit)), dict(_calls(edits, unit))
-        view.append(Shown(message=message, source=unit.source, changes=changes, calls=calls, mark=mark))
-    return Sending(view=view, system_mark=marks.system, request=request)
+        changes, calls = dict(_changes(edits, mapped)), dict(_calls(edits, mapped))
+        view.append(
+            ViewMessage(message=message, source=mapped.source, changes=changes, calls=calls, mark=mark)
+        )
+    return OutgoingRequest(view=view, system_mark=marks.system, request=request)
 
 
-def _changes(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[int, str | None]]:
+def _changes(edits: Sequence[Edit], mapped: MappedMessage[S]) -> Iterator[tuple[int, str | None]]:
     for edit in edits:
         if isinstance(edit.by, ToolCall):
             continue
@@ -236,28 +239,28 @@ def _changes(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[int, str | 
         if len(edit.path) == 2:
             yield edit.path[1], text
             continue
-        first, *rest = unit.places[edit.path[0]] or (_WHOLE,)
+        first, *rest = mapped.places[edit.path[0]] or (_WHOLE,)
         yield first, text
         yield from ((position, None) for position in rest)
 
 
-def _calls(edits: Sequence[Edit], unit: Unit[S]) -> Iterator[tuple[str, str]]:
-    """Return calls with other arguments by their ids in the framework: a call is shortened, never dropped."""
+def _calls(edits: Sequence[Edit], mapped: MappedMessage[S]) -> Iterator[tuple[str, str]]:
+    """Yield the calls whose arguments were replaced, with their ids: a call is shortened, never dropped."""
     for edit in edits:
-        call = unit.message.parts[edit.path[0]]
+        call = mapped.message.parts[edit.path[0]]
         if isinstance(edit.by, ToolCall) and isinstance(call, ToolCall):
             yield call.id, edit.by.arguments
 
 
 class _Marks(Struct, frozen=True, kw_only=True):
-    """Cache marks of a request: that of the system prompt, and those of messages by their place."""
+    """Cache marks of a request: on the system prompt, and on messages by their place."""
 
     system: Mark
     messages: dict[int, Mark]
 
 
 def _marks(request: PreparedRequest) -> _Marks:
-    """Return the marks that the request carries in its provider's form, if its messages leave one by one."""
+    """Return the marks that a request has in its provider's format; none if messages were merged, as places would not match."""
     if request.marks is None:
         return _Marks(system={}, messages={})
     if request.told == "openai_chat" or request.marks.breakpoints or request.marks.in_chat:
@@ -281,46 +284,50 @@ def _mark_on(message: Mapping[str, Any]) -> Mark:
 
 
 class Preamble(Struct, frozen=True, kw_only=True):
-    """What a request carries beside its messages, as `prepare` takes it."""
+    """What a request has besides its messages, as options of `Session.prepare`."""
 
     system: str = ""
     tools: Sequence[object] = ()
     max_tokens: int | None = None
     thinking: object = None
-    """Claude's `thinking`, where the framework says it: a compaction may forbid a budget for the rest of a tool loop."""
+    """Claude's `thinking` field, if the framework has it: after a compaction it may be invalid for the rest of a tool loop."""
 
 
-def begin(session: Session, units: Sequence[Unit[S]], preamble: Preamble) -> Sending[S]:
-    """Return what to send for a conversation, compacted only if it pays."""
-    wires = wires_of(units, format_of(session))
+def prepare_call(
+    session: Session, conversation: Sequence[MappedMessage[S]], preamble: Preamble
+) -> OutgoingRequest[S]:
+    """Prepare a call: return what to send for a conversation, compacted only if that pays."""
+    wires = encode_conversation(conversation, session_format(session))
     request = session.prepare(wires, starts_over=True, **_options(preamble))
-    return sending(request, session.ledger, units)
+    return outgoing_request(request, session.ledger, conversation)
 
 
-async def abegin(session: Session, units: Sequence[Unit[S]], preamble: Preamble) -> Sending[S]:
-    """Do what `begin` does without blocking the event loop."""
-    wires = wires_of(units, format_of(session))
+async def aprepare_call(
+    session: Session, conversation: Sequence[MappedMessage[S]], preamble: Preamble
+) -> OutgoingRequest[S]:
+    """Do what `prepare_call` does without blocking the event loop."""
+    wires = encode_conversation(conversation, session_format(session))
     request = await session.aprepare(wires, starts_over=True, **_options(preamble))
-    return sending(request, session.ledger, units)
+    return outgoing_request(request, session.ledger, conversation)
 
 
 def _options(preamble: Preamble) -> dict[str, Any]:
     return {name: getattr(preamble, name) for name in preamble.__struct_fields__}
 
 
-class Answered(Struct, frozen=True, kw_only=True):
-    """A model's answer as the ledger gets it."""
+class ModelAnswer(Struct, frozen=True, kw_only=True):
+    """A model's answer, as the session records it."""
 
     message: Message
     usage: Usage | None = None
-    """None if the framework does not tell."""
-    cache_told: bool = True
+    """None if the framework does not report it."""
+    reports_cache: bool = True
     model: str = ""
     stop: str = ""
 
     def response(self, format: Format) -> bytes:
-        """Return it as the provider's API would have answered."""
-        wire = wire_of(self.message, format)
+        """Return the answer in the form of the provider's API."""
+        wire = encode_message(self.message, format)
         if format == "anthropic":
             return msgspec.json.encode(
                 {
@@ -328,18 +335,18 @@ class Answered(Struct, frozen=True, kw_only=True):
                     "content": Raw(read_fields(wire)["content"]),
                     "model": self.model,
                     "stop_reason": self.stop,
-                    "usage": self.usage and _prepared_anthropic(self.usage),
+                    "usage": self.usage and _anthropic_usage(self.usage),
                 }
             )
         choice = {"message": Raw(wire), "finish_reason": self.stop}
-        usage = self.usage and _prepared_chat(self.usage, cache_told=self.cache_told)
+        usage = self.usage and _chat_usage(self.usage, reports_cache=self.reports_cache)
         return msgspec.json.encode({"choices": [choice], "model": self.model, "usage": usage})
 
 
-def learns(session: Session, error: Exception) -> bool:
-    """Return whether an error taught that the window is smaller than believed, so that the call may be tried once more.
+def learn_limit(session: Session, error: Exception) -> bool:
+    """Learn from a provider's refusal; return whether the next request will be smaller, so that a retry makes sense.
 
-    Where it refuses the images, older ones are dropped.
+    The context length is corrected; if the images were refused, older ones are dropped.
     """
     if refuses_images(str(error)):
         return session.drop_images()
@@ -350,13 +357,13 @@ def learns(session: Session, error: Exception) -> bool:
         return False
 
 
-def system_of(sent: Sending[S]) -> str:
-    """Return the system prompt of a request that was begun with one in words: a policy may have added to it."""
+def system_of(sent: OutgoingRequest[S]) -> str:
+    """Return the system prompt as text; a policy may have added to the one that was given."""
     system = sent.request.system
     return str(msgspec.json.decode(system)) if system else ""
 
 
-def _prepared_anthropic(usage: Usage) -> dict[str, Any]:
+def _anthropic_usage(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.uncached,
         "cache_read_input_tokens": usage.cache_read,
@@ -369,10 +376,10 @@ def _prepared_anthropic(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _prepared_chat(usage: Usage, *, cache_told: bool) -> dict[str, Any]:
+def _chat_usage(usage: Usage, *, reports_cache: bool) -> dict[str, Any]:
     details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.output,
-        "prompt_tokens_details": details if cache_told else None,
+        "prompt_tokens_details": details if reports_cache else None,
     }

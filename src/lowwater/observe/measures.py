@@ -1,6 +1,6 @@
-"""What is measured of events and turns, whoever it is told to: numbers and names only, never contents.
+"""The metrics of events and turns, for OpenTelemetry and Prometheus alike: numbers and names only, never contents.
 
-No session is a label: a metric keeps a series for each value of its labels, and of sessions there is no end.
+The session is not a label: a metric keeps a series for each value of its labels, and the number of sessions is unbounded.
 """
 
 from collections.abc import Iterator
@@ -14,29 +14,30 @@ Label = Literal["model", "mode", "reason"]
 
 OTHER = "other"
 MOST_VALUES = 100
-"""Different values that a label may have: names of models can come from whoever sends requests."""
+"""Most values that a label may have: names of models can come from anybody who sends requests."""
 _NANO = 1_000_000_000
 _TOKENS = tuple(4.0**power for power in range(4, 13))
 _SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0)
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+_USAGE = "gen_ai.client.inference.usage"
 
 
 class Measure(Struct, frozen=True, kw_only=True):
-    """A number that is added up over time, or whose distribution is kept where it has `bounds`."""
+    """A metric: a counter, or a histogram if it has `bounds`."""
 
     name: str
-    """Words from the general to the particular, with dots between."""
+    """Words from the general to the specific, separated by dots."""
     unit: str
-    """`token`, `USD`, `s`, `1` for a share, or what is counted."""
-    told: str
+    """`token`, `USD`, `s`, `1` for a ratio, or what is counted."""
+    description: str
     labels: tuple[Label, ...]
     bounds: tuple[float, ...] = ()
     gen_ai: str = ""
-    """What the GenAI conventions of OpenTelemetry call it; empty if they do not know it."""
+    """Its name in OpenTelemetry's GenAI conventions; empty if they have none."""
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """One number with its labels, in the order of the measure's."""
+    """One value of a measure, with label values in the order of `Measure.labels`."""
 
     measure: Measure
     value: float
@@ -44,13 +45,13 @@ class Measured(Struct, frozen=True, kw_only=True):
 
 
 class Labels:
-    """The values that labels have had; a label that has `MOST_VALUES` of them calls every further one `other`."""
+    """Bounds the values of labels: after `MOST_VALUES` different ones, every new one becomes `other`."""
 
     def __init__(self) -> None:
         self._seen: dict[Label, set[str]] = {}
 
     def bounded(self, measured: Measured) -> dict[Label, str]:
-        """Return the labels of a number, by name."""
+        """Return the labels of a value by name, bounded."""
         names = measured.measure.labels
         return {name: self._of(name, value) for name, value in zip(names, measured.labels, strict=True)}
 
@@ -63,12 +64,10 @@ class Labels:
 
 
 def _measure(
-    name: str, unit: str, told: str, *labels: Label, bounds: tuple[float, ...] = (), gen_ai: str = ""
+    name: str, unit: str, description: str, *labels: Label, bounds: tuple[float, ...] = (), gen_ai: str = ""
 ) -> Measure:
-    return Measure(name=name, unit=unit, told=told, labels=labels, bounds=bounds, gen_ai=gen_ai)
+    return Measure(name=name, unit=unit, description=description, labels=labels, bounds=bounds, gen_ai=gen_ai)
 
-
-_USAGE = "gen_ai.client.inference.usage"
 
 COMPACTIONS = _measure(
     "compactions", "compaction", "Compactions that were committed.", "model", "mode", "reason"
@@ -135,7 +134,7 @@ MEASURES = (
 
 
 def measured_event(event: Event) -> Iterator[Measured]:
-    """Yield what an event is measured by."""
+    """Yield the values of an event."""
     for rejected in event.rejected:
         yield _one(REJECTED, 1, rejected.code)
     match event:
@@ -146,7 +145,7 @@ def measured_event(event: Event) -> Iterator[Measured]:
 
 
 def measured_turn(record: TurnRecord) -> Iterator[Measured]:
-    """Yield what a turn is measured by; what is not known is counted as such, and never as nothing."""
+    """Yield the values of a turn; unknown costs are counted as unpriced, never as zero."""
     model, usage = record.model, record.usage
     yield _one(TURNS, 1, model)
     yield _one(REMOVED, record.removed, model)

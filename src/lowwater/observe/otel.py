@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NANO = 1_000_000_000
 _MODEL, _PROVIDER, _CONVERSATION = "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.conversation.id"
 _KEYS: dict[Label, str] = {"model": _MODEL, "mode": "lowwater.mode", "reason": "lowwater.reason"}
-_OF_A_CALL = {"gen_ai.operation.name": "chat", "gen_ai.token.modality": "unknown"}
+_CALL_ATTRIBUTES = {"gen_ai.operation.name": "chat", "gen_ai.token.modality": "unknown"}
 _PROVIDERS = {
     "bedrock": "aws.bedrock",
     "google": "gcp.gemini",
@@ -39,14 +39,14 @@ _PROVIDERS = {
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",
 }
-"""What the conventions call those that are called otherwise here."""
+"""The conventions' names of providers that have another name here."""
 
 
 class OtelSink:
-    """Tells OpenTelemetry: metrics of events and turns, and a span of each compaction; numbers and names only.
+    """Exports to OpenTelemetry: metrics of events and turns, and a span for each compaction; numbers and names only.
 
-    Without providers it uses the global ones, and without `registry` it says of no model who serves it. A program whose client
-    is instrumented counts its calls already: with `calls=False` the `gen_ai.*` metrics are left to that.
+    Without providers it uses the global ones; without `registry` it leaves out which provider serves a model. If the program's
+    client is instrumented itself, `calls=False` leaves the `gen_ai.*` metrics to that.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class OtelSink:
             ) from None
         meter = metrics.get_meter("lowwater", meter_provider=meter_provider)
         self._tracer = trace.get_tracer("lowwater", tracer_provider=tracer_provider)
-        self._kept = {
+        self._instruments = {
             measure.name: _instrument(measure, meter) for measure in MEASURES if calls or not measure.gen_ai
         }
         self._labels = Labels()
-        self._serving = _serving(registry) if registry is not None else None
+        self._provider_names = _provider_names(registry) if registry is not None else None
 
     def record(self, session: str, event: Event, /) -> None:
-        """Add an event; a compaction is a span too, inside whatever span is under way."""
+        """Add an event; a compaction also becomes a span, inside the current one."""
         self._add(measured_event(event))
         if isinstance(event, Compaction):
             start = round(event.at * _NANO)
@@ -81,38 +81,38 @@ class OtelSink:
             span.end(start + round(event.seconds * _NANO))
 
     def turn(self, _session: str, record: TurnRecord, /) -> None:
-        """Add a turn; a span of it is for the client to make, who knows when it began."""
+        """Add a turn; it gets no span, as only the client knows when it began."""
         self._add(measured_turn(record))
 
     def _add(self, measured: Iterable[Measured]) -> None:
         from opentelemetry.metrics import Histogram  # noqa: PLC0415  # an optional package
 
         for each in measured:
-            instrument = self._kept.get(each.measure.name)
+            instrument = self._instruments.get(each.measure.name)
             if instrument is None:
                 continue
             labels = self._labels.bounded(each)
             attributes = {_KEYS[name]: value for name, value in labels.items()}
             if each.measure.gen_ai:
-                attributes |= {**_OF_A_CALL, **self._provider(labels["model"])}
+                attributes |= {**_CALL_ATTRIBUTES, **self._provider(labels["model"])}
             if isinstance(instrument, Histogram):
                 instrument.record(each.value, attributes)
             else:
                 instrument.add(each.value, attributes)
 
     def _provider(self, model: str) -> dict[str, str]:
-        return {_PROVIDER: self._serving(model)} if self._serving else {}
+        return {_PROVIDER: self._provider_names(model)} if self._provider_names else {}
 
 
-def _serving(registry: Registry) -> Callable[[str], str]:
-    """Return a function that says who serves a model, in the words of the conventions; it remembers a bounded number."""
+def _provider_names(registry: Registry) -> Callable[[str], str]:
+    """Return a cached function that returns the provider of a model, by the conventions' name."""
 
     @lru_cache(maxsize=1_000)
-    def serving(model: str) -> str:
+    def provider_name(model: str) -> str:
         provider = registry.find(model).provider
         return _PROVIDERS.get(provider, provider)
 
-    return serving
+    return provider_name
 
 
 def _instrument(measure: Measure, meter: "Meter") -> "Counter | Histogram":
@@ -120,14 +120,14 @@ def _instrument(measure: Measure, meter: "Meter") -> "Counter | Histogram":
     unit = measure.unit if measure.unit in {"s", "1"} else f"{{{measure.unit}}}"
     if measure.bounds:
         return meter.create_histogram(
-            name, unit, measure.told, explicit_bucket_boundaries_advisory=measure.bounds
+            name, unit, measure.description, explicit_bucket_boundaries_advisory=measure.bounds
         )
-    return meter.create_counter(name, unit, measure.told)
+    return meter.create_counter(name, unit, measure.description)
 
 
 def _attributes(event: Compaction) -> dict[str, str | int | float | tuple[str, ...]]:
-    """Return what a span says of a compaction; what is not known is left out."""
-    told: dict[str, str | int | float | tuple[str, ...] | None] = {
+    """Return the attributes of a compaction's span; unknown ones are left out."""
+    attributes: dict[str, str | int | float | tuple[str, ...] | None] = {
         _MODEL: event.model,
         _KEYS["mode"]: event.mode,
         _KEYS["reason"]: event.because.code,
@@ -147,4 +147,4 @@ def _attributes(event: Compaction) -> dict[str, str | int | float | tuple[str, .
         "lowwater.price": None if event.price is None else event.price / _NANO,
         "lowwater.payback.predicted": event.payback,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Events and turns as metrics in Prometheus text (the extra `prometheus`)."""
+"""Events and turns as metrics in Prometheus' text format (the extra `prometheus`)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Histogram
 
 _UNITS = {"token": "_tokens", "USD": "_dollars", "s": "_seconds", "1": "_ratio"}
-"""Units as names end in them; what is only counted has none."""
+"""Suffixes of metric names by unit; plain counts have none."""
 
 
 class PrometheusSink:
-    """Adds events and turns up in a registry of its own; numbers and names only, never contents, and no sessions."""
+    """Counts events and turns in a registry of its own; numbers and names only, never contents or sessions."""
 
     def __init__(self) -> None:
         try:
@@ -25,9 +25,9 @@ class PrometheusSink:
                 "Prometheus text needs the package prometheus-client: pip install 'lowwater[prometheus]'"
             ) from None
         self.registry = CollectorRegistry()
-        """To be collected together with others' metrics, by whoever has some."""
+        """Public, so that a program can add metrics of its own."""
         self._labels = Labels()
-        self._kept = {measure.name: _metric(measure, self.registry) for measure in MEASURES}
+        self._metrics = {measure.name: _metric(measure, self.registry) for measure in MEASURES}
 
     def record(self, _session: str, event: Event, /) -> None:
         """Add an event."""
@@ -38,7 +38,7 @@ class PrometheusSink:
         self._add(measured_turn(record))
 
     def text(self) -> str:
-        """Return everything so far as an HTTP endpoint shows it to Prometheus."""
+        """Return all metrics in Prometheus' text format."""
         from prometheus_client import generate_latest  # noqa: PLC0415  # an optional package
 
         return generate_latest(self.registry).decode()
@@ -47,7 +47,7 @@ class PrometheusSink:
         from prometheus_client import Histogram  # noqa: PLC0415  # an optional package
 
         for each in measured:
-            series = self._kept[each.measure.name].labels(**self._labels.bounded(each))
+            series = self._metrics[each.measure.name].labels(**self._labels.bounded(each))
             if isinstance(series, Histogram):
                 series.observe(each.value)
             else:
@@ -59,5 +59,5 @@ def _metric(measure: Measure, registry: "CollectorRegistry") -> "Counter | Histo
 
     name = f"lowwater_{measure.name.replace('.', '_')}{_UNITS.get(measure.unit, '')}"
     if measure.bounds:
-        return Histogram(name, measure.told, measure.labels, registry=registry, buckets=measure.bounds)
-    return Counter(name, measure.told, measure.labels, registry=registry)
+        return Histogram(name, measure.description, measure.labels, registry=registry, buckets=measure.bounds)
+    return Counter(name, measure.description, measure.labels, registry=registry)

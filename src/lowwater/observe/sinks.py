@@ -1,4 +1,4 @@
-"""Sinks for events that need no other package, memory hooks, and usage warnings."""
+"""Sinks that need no other package, and the delivery of events, memory hooks and usage warnings."""
 
 import logging
 import sys
@@ -15,10 +15,16 @@ from lowwater.core.policies.warnings import Level, UsageWarning
 from lowwater.protocols import MemoryHook, Sink
 
 _log = logging.getLogger("lowwater")
+_SEVERITY: dict[Level, int] = {
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "critical": logging.CRITICAL,
+}
 
 
 class MemorySink:
-    """Keeps every event, for tests and for looking back."""
+    """Keeps every event in memory, for tests and inspection."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Event]] = []
@@ -29,7 +35,7 @@ class MemorySink:
 
 
 class CallbackSink:
-    """Hands every event to a function."""
+    """Passes every event to a function."""
 
     def __init__(self, call: Callable[[str, Event], object]) -> None:
         self._call = call
@@ -54,7 +60,7 @@ class LogSink:
 class ConsoleSink:
     """Prints each compaction to standard error: what triggered it, what each phase did, and which one it is.
 
-    Only where a person watches who has not set up logging: then the lines are the log's, and are not said twice.
+    Only on a terminal, and only if logging is not set up: the log has the same lines.
     """
 
     def record(self, session: str, event: Event, /) -> None:
@@ -71,22 +77,22 @@ class SessionLogSink:
 
     def record(self, session: str, event: Event, /) -> None:
         """Write one line about an event."""
-        said = line_for(event) if isinstance(event, Compaction) else skip_line_for(event)
-        self._write(session, event.at, said)
+        line = line_for(event) if isinstance(event, Compaction) else skip_line_for(event)
+        self._write(session, event.at, line)
 
     def turn(self, session: str, record: TurnRecord, /) -> None:
         """Write one line about a call."""
         self._write(session, record.at, turn_line_for(record))
 
-    def _write(self, session: str, at: float, said: str) -> None:
+    def _write(self, session: str, at: float, line: str) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
         with (self._directory / f"{quote(session, safe=' ')}.log").open("a", encoding="utf-8") as file:
-            file.write(f"{when} {said}\n")
+            file.write(f"{when} {line}\n")
 
 
 def phases_of(session: str, event: Compaction) -> list[str]:
-    """Return a compaction in lines: what triggered it and how far it came, then what each phase removed."""
+    """Return a compaction in lines: what triggered it and its result, then what each phase removed."""
     head = (
         f"lowwater: {session}: compaction {event.number} ({event.because.code}): "
         f"{event.before:,} → {event.after:,} tokens, {event.items_before:,} → {event.items_after:,} messages"
@@ -98,7 +104,7 @@ def phases_of(session: str, event: Compaction) -> list[str]:
 
 
 def turn_line_for(record: TurnRecord) -> str:
-    """Say on one line what a call was: its model, its tokens, and what it cost."""
+    """Return one line about a call: its model and its tokens."""
     usage = record.usage
     if usage is None:
         return f"call to {record.model}: no usage reported"
@@ -109,7 +115,7 @@ def turn_line_for(record: TurnRecord) -> str:
 
 
 def line_for(event: Compaction) -> str:
-    """Say on one line which compaction it is, what triggered it, what each phase did, and what is left."""
+    """Return one line about a compaction: its number, what triggered it, what each phase did, and what is left."""
     done = ", ".join(f"{phase.mechanism} −{phase.removed:,}" for phase in event.phases)
     by = f"; summary of {event.summary_tokens:,} tokens by {event.summarizer}" if event.summarizer else ""
     return (
@@ -120,19 +126,19 @@ def line_for(event: Compaction) -> str:
 
 
 def skip_line_for(event: Skip) -> str:
-    """Say on one line why a view was left as it is: reason, size and what was compared."""
+    """Return one line about a skip: reason, size and what was compared."""
     facts = ", ".join(f"{name} {fact}" for name, fact in event.because.facts.items())
     return f"kept {event.prompt:,} tokens ({event.because.code}: {facts}){_rejected(event)}"
 
 
 def _rejected(event: Event) -> str:
-    """Say which summaries were not accepted as they were; how much they miss, and never what."""
+    """Return which summaries were not accepted as written; how many references they miss, never which."""
     told = [f"{each.by} ({each.code}, {each.missing:,} references missing)" for each in event.rejected]
     return f"; not accepted as written: {', '.join(told)}" if told else ""
 
 
 def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
-    """Give an event to every sink; one that fails is logged by the kind of its error and changes nothing."""
+    """Pass an event to every sink; a failure is logged by the type of its error and has no other effect."""
     for sink in sinks:
         try:
             sink.record(session, event)
@@ -141,7 +147,7 @@ def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
 
 
 def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
-    """Give the record of a turn to every sink that takes one, likewise."""
+    """Pass the record of a turn to every sink that has a method `turn`; failures are logged likewise."""
     for sink in sinks:
         take = getattr(sink, "turn", None)
         if callable(take):
@@ -154,16 +160,16 @@ def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
 def announce(
     hooks: Iterable[MemoryHook], session: str, messages: Sequence[object], *, seconds: float
 ) -> None:
-    """Hand the view to every hook and have it flush what it gathered, if it can; wait for all of them for `seconds`.
+    """Pass the view to every hook and have it flush, if it can; wait at most `seconds` for all of them together.
 
-    One that fails is logged by the kind of its error. One that is not done in time goes on by itself, on a thread that keeps
-    nobody from leaving, while the turn goes on without it; those behind it are told all the same.
+    A failure is logged by the type of its error. A hook that is not done in time is left running on a daemon thread while the
+    turn goes on; the hooks after it are called all the same.
     """
     until = time.monotonic() + seconds
     for hook in hooks:
         context = copy_context()
         thread = threading.Thread(
-            target=context.run, args=(_told, hook, session, messages), name="lowwater-hook", daemon=True
+            target=context.run, args=(_run_hook, hook, session, messages), name="lowwater-hook", daemon=True
         )
         thread.start()
         thread.join(max(0.0, until - time.monotonic()))
@@ -175,7 +181,7 @@ def announce(
             )
 
 
-def _told(hook: MemoryHook, session: str, messages: Sequence[object]) -> None:
+def _run_hook(hook: MemoryHook, session: str, messages: Sequence[object]) -> None:
     try:
         hook.on_pre_compress(messages)
         flush = getattr(hook, "flush", None)
@@ -185,16 +191,8 @@ def _told(hook: MemoryHook, session: str, messages: Sequence[object]) -> None:
         _log.warning("%s: a memory hook failed before a compaction: %s", session, type(error).__name__)
 
 
-_SEVERITY: dict[Level, int] = {
-    "info": logging.INFO,
-    "notice": logging.INFO,
-    "warning": logging.WARNING,
-    "critical": logging.CRITICAL,
-}
-
-
 def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
-    """Log that a provider's usage is not believed, unless `quiet`; the answer is kept all the same."""
+    """Log that a provider's reported usage is implausible and ignored, unless `quiet`; the answer is recorded all the same."""
     if not quiet:
         _log.warning(
             "%s: the usage that the provider reported is not believed and left out: %s. This is said once.",
@@ -210,10 +208,9 @@ def tell_warnings(
     call: Callable[[UsageWarning], object] | None,
     quiet: bool,
 ) -> None:
-    """Log the last of the warnings that are due at once, the most urgent, unless `quiet`; and hand each to `call`.
+    """Log the most urgent of the warnings, which is the last, unless `quiet`; and pass each of them to `call`.
 
-    All of them say the same sentence, and only a program can tell their levels apart. A callback that fails is logged by the
-    kind of its error.
+    All of them have the same sentence and differ only in their level. If the callback fails, the type of its error is logged.
     """
     for warning in warnings[-1:] if not quiet else ():
         _log.log(_SEVERITY[warning.level], "%s: %s", session, warning.sentence)

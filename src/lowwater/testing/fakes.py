@@ -1,4 +1,4 @@
-"""Scripted fakes for the ports: they do what the test says and nothing else."""
+"""Scripted fakes for the protocols: clock, tokenizer, sink and summarizers that do what the test says."""
 
 import asyncio
 import re
@@ -14,10 +14,13 @@ from lowwater.errors import SummaryFailed
 from lowwater.session.factories import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+Act: TypeAlias = Callable[[SummaryRequest], Written]
+"""What a scripted summarizer does when it is asked."""
+_PATIENCE = 30.0
 
 
 class ScriptedClock(ManualClock):
-    """A clock that stands still until it is told otherwise.
+    """A clock that stands still unless it is set.
 
     `times` are read first, one at each look; behind them the clock stays where it is and `advance` moves it.
     """
@@ -43,7 +46,7 @@ class WordTokenizer:
 
 
 class RecordingSink:
-    """Keeps every event it is told, by session; raises `error` after that if there is one."""
+    """Keeps every event by session; then raises `error` if there is one."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.events: list[tuple[str, Event]] = []
@@ -66,14 +69,8 @@ class RecordingSink:
         return [event for _, event in self.events if isinstance(event, Skip)]
 
 
-Act: TypeAlias = Callable[[SummaryRequest], Written]
-"""What a scripted summarizer does when it is asked."""
-
-_PATIENCE = 30.0
-
-
 class ScriptedSummarizer:
-    """Does one act for each request, and the last one for ever; `requests` are those it was asked."""
+    """Does one act for each request, repeating the last one; `requests` are those it got."""
 
     def __init__(self, *acts: Act) -> None:
         self.requests: list[SummaryRequest] = []
@@ -86,7 +83,7 @@ class ScriptedSummarizer:
 
 
 class AsyncScriptedSummarizer(ScriptedSummarizer):
-    """The same, awaited; `gate`, if there is one, keeps it waiting until it is set, and `waiting` says so."""
+    """The async counterpart; `gate`, if given, blocks it until set, and `waiting` is set meanwhile."""
 
     def __init__(self, *acts: Act, gate: asyncio.Event | None = None) -> None:
         super().__init__(*acts)
@@ -115,7 +112,7 @@ def refuse(_: SummaryRequest) -> Written:
 
 
 def cut_off(_: SummaryRequest) -> Written:
-    """Answer with a text that its length limit ended, refusal or not."""
+    """Answer with a text that was cut off by its length limit."""
     return Written(text="## Goal\n- " + "The goal is to make the tests pass and " * 8, by="cut", cut_off=True)
 
 

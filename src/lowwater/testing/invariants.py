@@ -45,7 +45,7 @@ class Protected(Struct, frozen=True, kw_only=True):
 
 
 class Watch:
-    """Looks at a session after every turn and raises AssertionError at the first thing that must not be."""
+    """Checks a session after every turn and raises AssertionError at the first violation."""
 
     def __init__(self, protected: Protected | None = None) -> None:
         self._protected = protected or Protected()
@@ -73,7 +73,7 @@ class Watch:
 
 
 def check_pairs(messages: Sequence[Message]) -> None:
-    """Every call is answered before anybody else speaks, and every result answers such a call (invariant 1)."""
+    """Every call is answered before any other message, and every result answers such a call (invariant 1)."""
     waiting: set[str] = set()
     for at, message in enumerate(messages):
         if message.role in {"assistant", "user"} and not message.results:
@@ -88,7 +88,7 @@ def check_pairs(messages: Sequence[Message]) -> None:
 
 
 def check_prefix(before: Sequence[Message], after: Sequence[Message]) -> None:
-    """What was sent before is sent again, and more behind it (invariant 2)."""
+    """Every request extends the one before it (invariant 2)."""
     _hold("nothing sent is missing", len(after) >= len(before))
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         _hold(f"message {at} leaves as it left before", _same(old, new))
@@ -154,7 +154,7 @@ def _check_repeated(old: Sequence[Item], new: Sequence[Item]) -> None:
 
 
 def check_nothing_lost(ledger: Ledger) -> None:
-    """Every message in effect stands in the view once, in person or inside a summary (invariant 6).
+    """Every current message is in the view exactly once, itself or inside a summary (invariant 6).
 
     Only what a user said may stand twice: where it was said, and again behind a summary.
     """
@@ -288,13 +288,13 @@ def _speaks(message: Message) -> bool:
 
 
 def _keeps_words(old: Message, new: Message) -> bool:
-    """Return whether all texts of a message are still there, in order; lines that stand for pictures may be between them."""
+    """Return whether all texts of a message are still there, in order; placeholders of images may be between them."""
     shown = iter([part.text for part in new.parts if isinstance(part, Text)])
     return old.role == new.role and all(part.text in shown for part in old.parts if isinstance(part, Text))
 
 
 def _may_be_a_harness(message: Message) -> bool:
-    """Tell whether all texts begin like what a harness writes in the user's role: such a message need not stay."""
+    """Return whether all texts begin like what a harness writes in the user's role: such a message may be removed."""
     said = _said(message)
     return all(
         isinstance(part, Text) and (not part.text.strip() or _LIKE_A_HARNESS.match(part.text))

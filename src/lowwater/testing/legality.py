@@ -1,4 +1,4 @@
-"""Whether a provider would take a request, without sending it anywhere."""
+"""Checks whether a provider would accept a request, without sending it anywhere."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from lowwater.testing.provider.anthropic import Signer
 from lowwater.testing.provider.anthropic import rules as messages_rules
 from lowwater.testing.provider.openai import rules as chat_rules
 from lowwater.testing.provider.prompt import Incoming, Refusal, Rule, first_refusal, quarter
-from lowwater.testing.provider.responses_api import Memory, Sealing
+from lowwater.testing.provider.responses_api import ResponseLog, Sealing
 from lowwater.testing.provider.responses_api import rules as responses_rules
 
 _HEADERS = {
@@ -24,12 +24,12 @@ _RULES: dict[Format, tuple[Rule, ...]] = {
     "anthropic": tuple(rule for rule in messages_rules(Signer(b"")) if rule.__name__ not in _SIGNED),
     "openai_chat": chat_rules(),
     "openai_responses": tuple(
-        rule for rule in responses_rules(Memory(), Sealing(b"")) if rule.__name__ not in _REMEMBERED
+        rule for rule in responses_rules(ResponseLog(), Sealing(b"")) if rule.__name__ not in _REMEMBERED
     ),
 }
 
 
 def refusal_of(body: dict[str, Any], format: Format) -> Refusal | None:
-    """Return the first rule a request body breaks, or None; any size fits, and signatures are taken as they are."""
+    """Return the first rule that a request body breaks, or None; size and signatures are not checked."""
     incoming = Incoming(headers=_HEADERS, size=0, body=body, context_length=_ENDLESS, count=quarter)
     return first_refusal(_RULES[format], incoming)

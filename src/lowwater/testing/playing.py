@@ -1,4 +1,4 @@
-"""A recorded conversation taken apart into the turns it was made of, to be played again with answers as APIs give them."""
+"""Splits a recorded conversation into its turns, to play it again."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

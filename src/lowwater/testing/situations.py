@@ -1,4 +1,4 @@
-"""Situations for testing policies: built by hand in one line, or drawn at random."""
+"""Decision contexts for testing policies: built in one line, or drawn at random."""
 
 from typing import Any
 
@@ -14,6 +14,20 @@ from lowwater.settings import CompressionSettings
 EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
 REPLACING = ("summarize", "leaf", "condense", "summarize_all")
 NOON = 1_800_000_000.0
+_TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)
+_TOKENS = st.integers(min_value=0, max_value=1_500_000)
+pasts = st.builds(
+    Past,
+    compactions=st.integers(min_value=0, max_value=50),
+    turns_since=st.integers(min_value=0, max_value=500),
+    fruitless=st.integers(min_value=0, max_value=50),
+    floor=_TOKENS,
+    fruitless_at=st.none() | _TIMES,
+    undelivered=_TOKENS,
+    failed_at=st.none() | _TIMES,
+    failures=st.integers(min_value=0, max_value=2_000),
+)
+"""Any history of compactions and failures, likely or not."""
 
 
 def offer(mechanism: str, removes: int, *, survives: int = 0, span: Span | None = None) -> Proposal:
@@ -54,7 +68,7 @@ def bargain(
     should_buy_early: bool = False,
     **others: int,
 ) -> PricedPlan:
-    """Return a plan on sale, with money in nano-dollars."""
+    """Return a priced plan, with money in nano-dollars."""
     removes = sum(proposal.removes for proposal in plan)
     fields = {"removes": removes, "kept": 10_000, "rewritten": 20_000} | others
     return PricedPlan(
@@ -71,7 +85,7 @@ def market(
     rests: bool = False,
     held: int = 0,
 ) -> Candidates:
-    """Return a market on which these plans are on sale."""
+    """Return candidates with these plans."""
     return Candidates(
         currency=currency,
         warm=warm,
@@ -84,22 +98,6 @@ def market(
         held=held,
     )
 
-
-_TIMES = st.floats(min_value=NOON - 100_000, max_value=NOON + 100_000)
-_TOKENS = st.integers(min_value=0, max_value=1_500_000)
-
-pasts = st.builds(
-    Past,
-    compactions=st.integers(min_value=0, max_value=50),
-    turns_since=st.integers(min_value=0, max_value=500),
-    fruitless=st.integers(min_value=0, max_value=50),
-    floor=_TOKENS,
-    fruitless_at=st.none() | _TIMES,
-    undelivered=_TOKENS,
-    failed_at=st.none() | _TIMES,
-    failures=st.integers(min_value=0, max_value=2_000),
-)
-"""Any history of compactions and failures, likely or not."""
 
 proposals = st.lists(
     st.builds(

@@ -13,7 +13,7 @@ from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Provider, Seen
 from lowwater.testing.provider.anthropic import pieces
-from lowwater.testing.provider.prefix_cache import MarkedCache
+from lowwater.testing.provider.caches import InstantMarkedCache
 from lowwater.testing.provider.prompt import quarter
 from tests.generated import generate_session
 
@@ -112,7 +112,7 @@ def test_what_is_not_marked_is_the_same_byte_for_byte() -> None:
 def test_the_cache_finds_what_it_stored() -> None:
     """With the marks that are sent, nearly all of a prompt is read from the provider's cache."""
     requests, compacted = sent("anthropic", "runway")
-    cache = MarkedCache()
+    cache = InstantMarkedCache()
     used = [cache.use("m", pieces(request.body), quarter) for request in requests]
     calm = [each for number, each in enumerate(used) if number and number not in compacted]
     assert sum(each.read for each in calm) / sum(each.prompt for each in calm) > 0.9

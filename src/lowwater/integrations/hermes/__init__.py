@@ -11,18 +11,18 @@ __all__ = ["LowwaterEngine", "register"]
 
 
 def register(ctx: Any) -> None:  # noqa: ANN401 - Hermes' PluginContext
-    """Register the engine, and what stands around each call of a model where this Hermes lets a plugin do so."""
+    """Register the engine and, if this version of Hermes supports it, the middleware around each call of a model."""
     from lowwater.integrations.hermes.engine import LowwaterEngine  # noqa: PLC0415 - needs Hermes
-    from lowwater.integrations.hermes.history import around_call  # noqa: PLC0415 - nothing is loaded before it is asked for
+    from lowwater.integrations.hermes.history import around_call  # noqa: PLC0415 - loaded only when the plugin is used
 
-    sees_calls = callable(getattr(ctx, "register_middleware", None))
-    if sees_calls:
+    wraps_calls = callable(getattr(ctx, "register_middleware", None))
+    if wraps_calls:
         ctx.register_middleware("llm_execution", around_call)
-    ctx.register_context_engine(LowwaterEngine(sees_calls=sees_calls))
+    ctx.register_context_engine(LowwaterEngine(wraps_calls=wraps_calls))
 
 
 def __getattr__(name: str) -> object:
-    """Load the engine when it is asked for, or say what to install."""
+    """Import the engine on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -1,4 +1,4 @@
-"""Hermes' conversations: their sessions, their messages, the history that a list stands for, and calls of a model."""
+"""Hermes' conversations: their sessions, how messages are compared, the full history behind a shortened list, and model calls."""
 
 import json
 import os
@@ -31,14 +31,8 @@ if TYPE_CHECKING:
     from lowwater.integrations.hermes.engine import LowwaterEngine
 
 Json = dict[str, Any]
-
-
 _SENT_INSTEAD = "api_content"
-
-
-"""The field in which Hermes keeps the text that it sends in place of the one that it shows."""
-
-
+"""The field with the text that Hermes sends instead of the one that it displays."""
 _BOOKKEEPING = frozenset(
     {
         _SENT_INSTEAD,
@@ -51,13 +45,18 @@ _BOOKKEEPING = frozenset(
         "codex_message_items",
     }
 )
-
-
 _MARK = "cache_control"
+FILE = "lowwater.db"
+_STORES: dict[str, Store] = {}
+_LOCK = threading.Lock()
+_MOST_HISTORIES = 3
+CHAT = "chat_completions"
+ENGINES: "WeakValueDictionary[str, LowwaterEngine]" = WeakValueDictionary()
+"""The engines in use, by Hermes' session id, which comes with every call."""
 
 
 def sent_form(message: Mapping[str, Any]) -> Json:
-    """Return a message of Hermes' own list as it is sent: without what Hermes notes on it."""
+    """Return a message of Hermes' list as it is sent, without Hermes' own bookkeeping fields."""
     sent = {
         name: value
         for name, value in message.items()
@@ -72,18 +71,18 @@ def sent_form(message: Mapping[str, Any]) -> Json:
 
 
 def key_of(message: Mapping[str, Any]) -> bytes:
-    """Return what tells a message from others: role, words, calls; not marks, blanks, spelling or notes."""
-    said = [
+    """Return a hash of a message's role, text and calls; cache marks, white space, JSON spelling and bookkeeping do not count."""
+    compared = [
         message.get("role"),
         _words(message.get("content")),
         [_call(call) for call in message.get("tool_calls") or ()],
         message.get("tool_call_id") or "",
     ]
-    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).digest()
+    return blake2b(json.dumps(compared, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def with_users_joined(messages: Iterable[Json]) -> list[Json]:
-    """Return the list with neighbouring user messages as one, which is what Hermes makes of them."""
+    """Return the list with adjacent user messages merged, as Hermes does it."""
     joined: list[Json] = []
     for message in messages:
         before = joined[-1] if joined else None
@@ -95,14 +94,14 @@ def with_users_joined(messages: Iterable[Json]) -> list[Json]:
 
 
 def are_joined(before: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
-    """Return whether Hermes makes one message of two."""
+    """Return whether Hermes merges two messages."""
     return all(
         each.get("role") == "user" and isinstance(each.get("content"), str) for each in (before, message)
     )
 
 
 def joined_to(before: Json, message: Json) -> Json:
-    """Return the one message that Hermes makes of two."""
+    """Return two messages merged, as Hermes does it."""
     return {**before, "content": f"{before['content']}\n\n{message['content']}".strip()}
 
 
@@ -112,7 +111,7 @@ def keys_of(messages: Iterable[Json]) -> list[bytes]:
 
 
 def taken_from(theirs: Sequence[Json], keys: Iterable[bytes], wanted: Iterable[Json]) -> list[Json]:
-    """Return the wanted messages, as the dicts of `theirs` wherever those say the same by their `keys`."""
+    """Return the wanted messages, as the dicts of `theirs` where their `keys` match."""
     known: defaultdict[bytes, deque[Json]] = defaultdict(deque)
     for key, message in zip(keys, theirs, strict=True):
         known[key].append(message)
@@ -120,13 +119,13 @@ def taken_from(theirs: Sequence[Json], keys: Iterable[bytes], wanted: Iterable[J
 
 
 def sent_for(ours: Json, theirs: Json) -> Json:
-    """Return one of two messages that say the same: ours, whose bytes were sent before, unless Hermes adds something."""
+    """Return one of two equal messages: ours, whose bytes were sent before, unless Hermes adds something."""
     adds = set(theirs) - set(ours) or _MARK in json.dumps(theirs.get("content"))
     return theirs if adds else ours
 
 
 def _words(content: object) -> object:
-    """Return content without marks; text alone is text, however it is wrapped."""
+    """Return content without cache marks; a single text block becomes plain text."""
     if not isinstance(content, list):
         return content.strip() if isinstance(content, str) else content or ""
     blocks = [
@@ -146,17 +145,8 @@ def _call(call: Mapping[str, Any]) -> list[object]:
     return [call.get("id"), function.get("name"), arguments]
 
 
-FILE = "lowwater.db"
-
-
-_STORES: dict[str, Store] = {}
-
-
-_LOCK = threading.Lock()
-
-
 class OpenSession(Struct, frozen=True, kw_only=True):
-    """What a conversation is opened with."""
+    """How to open the session of a conversation: model, address, key, and folder."""
 
     model: str = ""
     base_url: str = ""
@@ -169,7 +159,7 @@ class OpenSession(Struct, frozen=True, kw_only=True):
         return f"Kept(model={self.model!r}, context_length={self.context_length})"
 
     def open(self, name: str) -> Session:
-        """Return the session of this name, in the store that the environment names or else in Hermes' folder."""
+        """Return the session with this name, in the store that the environment sets or else in Hermes' folder."""
         settings = _settings()
         session = Lowwater(
             model=self.model,
@@ -183,7 +173,7 @@ class OpenSession(Struct, frozen=True, kw_only=True):
         return session
 
     def _writers(self, settings: Settings) -> tuple[ModelSummarizer, ...]:
-        """Return the conversation's own model as the one that writes summaries, if the settings name it: asked where Hermes asks it."""
+        """Return a summarizer with the conversation's own model, at Hermes' address, if the settings name that model."""
         if settings.compression.summary_model != self.model or not self.base_url:
             return ()
         length = self.context_length or 128_000
@@ -195,7 +185,7 @@ class OpenSession(Struct, frozen=True, kw_only=True):
 
 
 def _settings() -> Settings:
-    """Return the settings that hold: Lowwater's own, but Hermes says whether to compact, and a conversation is never split."""
+    """Return Lowwater's settings, except that Hermes decides whether to compact, and sessions are never split."""
     settings = load_settings(config=None, env=os.environ, flags={}, policies=policy_names).settings
     enabled = settings.compression.enabled and _hermes_compacts()
     return replace(settings, compression=replace(settings.compression, enabled=enabled, split=False))
@@ -204,12 +194,12 @@ def _settings() -> Settings:
 def _hermes_compacts() -> bool:
     from hermes_cli.config import load_config  # type: ignore[import-not-found]  # noqa: PLC0415 - only in Hermes
 
-    said = (load_config().get("compression") or {}).get("enabled", True)
-    return str(said).strip().lower() not in ("false", "0", "no", "off")
+    enabled = (load_config().get("compression") or {}).get("enabled", True)
+    return str(enabled).strip().lower() not in ("false", "0", "no", "off")
 
 
 def _store(home: str, settings: Settings) -> Store:
-    """Return the one open store at its address, for all conversations of this process."""
+    """Return the store at an address, opened once for all conversations of this process."""
     beside = bool(home) and not os.environ.get(VARIABLE, "").strip()
     address = f"{SQLITE}{Path(home) / FILE}" if beside else default_address()
     with _LOCK:
@@ -218,19 +208,16 @@ def _store(home: str, settings: Settings) -> Store:
         return _STORES[address]
 
 
-_REMEMBERED = 3
-
-
 class ShownHistory(Struct, frozen=True, kw_only=True):
-    """A list, by its keys, and the history that it stands for."""
+    """A list of Hermes', by its keys, and the full history behind it."""
 
     keys: tuple[bytes, ...] = ()
     ends: tuple[int | None, ...] = ()
-    """How many messages of the history the list stands for up to and with each of its own; None if not the first ones."""
+    """For each message of the list, how many messages of the history are covered up to it; None if these are not the first ones."""
     whole: tuple[Json, ...] = ()
 
     def in_common(self, keys: Sequence[bytes]) -> int:
-        """Return how many messages a list has in common with this one, up to where its history can be told."""
+        """Return how many leading messages a list shares with this one, up to where the history is known."""
         same = 0
         for ours, theirs in zip(self.keys, keys, strict=False):
             if ours != theirs:
@@ -240,8 +227,8 @@ class ShownHistory(Struct, frozen=True, kw_only=True):
             same -= 1
         return same
 
-    def going_on(self, listed: Sequence[Json], keys: Sequence[bytes]) -> "ShownHistory":
-        """Return what a list stands for that goes on from this one, or goes another way from somewhere in it."""
+    def continued_by(self, listed: Sequence[Json], keys: Sequence[bytes]) -> "ShownHistory":
+        """Return the history behind a list that continues this one or branches off from it."""
         same = self.in_common(keys)
         start = (self.ends[same - 1] or 0) if same else 0
         new = listed[same:]
@@ -253,32 +240,32 @@ class ShownHistory(Struct, frozen=True, kw_only=True):
 
 
 class ShownHistories:
-    """What the lists stand for that Hermes had last: the newest first, and those before if it goes back to one."""
+    """The histories behind the last lists of Hermes', newest first; older ones are kept in case it goes back."""
 
     def __init__(self) -> None:
         self._known: list[ShownHistory] = [ShownHistory()]
 
     @property
     def are_new(self) -> bool:
-        """Whether no list was seen yet."""
+        """Whether no list has been seen yet."""
         return len(self._known) == 1 and not self._known[0].keys
 
     def whole_of(self, listed: Sequence[Json]) -> tuple[Json, ...]:
-        """Return the whole history that a list stands for."""
+        """Return the full history behind a list."""
         keys = keys_of(listed)
         nearest = max(self._known, key=lambda each: each.in_common(keys))
-        found = nearest.going_on(listed, keys)
+        found = nearest.continued_by(listed, keys)
         self._known = [each for each in self._known if each is not nearest]
         self._remember(found)
         return found.whole
 
     def resume(self, ledger: Ledger, view: Sequence[Json], history: Sequence[Json]) -> None:
-        """Begin with what a session holds: a list that shows its view stands for its messages."""
+        """Start from a stored session: behind a list that equals its view are all its messages."""
         whole = tuple(history[number - 1] for number in branch_of(ledger))
         self._show(ledger, view, whole)
 
     def publish(self, ledger: Ledger, view: Sequence[Json]) -> list[Json] | None:
-        """Return the list that Hermes is to go on with, which stands for what the newest one does; None if that cannot be told."""
+        """Return the shortened list for Hermes, with the same history as its newest one; None if they do not match."""
         return self._show(ledger, view, self._known[0].whole)
 
     def _show(self, ledger: Ledger, view: Sequence[Json], whole: tuple[Json, ...]) -> list[Json] | None:
@@ -300,23 +287,14 @@ class ShownHistories:
         self._remember(ShownHistory(keys=tuple(keys_of(shown)), ends=tuple(ends), whole=whole))
         return shown
 
-    def _remember(self, standing: ShownHistory) -> None:
-        self._known = [standing, *self._known][:_REMEMBERED]
+    def _remember(self, shown: ShownHistory) -> None:
+        self._known = [shown, *self._known][:_MOST_HISTORIES]
 
 
 def _numbers(item: Item) -> list[int]:
     if isinstance(item, Summary):
         return [number for span in item.sources for number in range(span.first, span.last + 1)]
     return [item.number]
-
-
-CHAT = "chat_completions"
-
-
-ENGINES: "WeakValueDictionary[str, LowwaterEngine]" = WeakValueDictionary()
-
-
-"""The engines in use, by the ids that Hermes has for their sessions; Hermes says for which one a call is made."""
 
 
 def around_call(
@@ -327,9 +305,9 @@ def around_call(
     api_mode: str = "",
     **_: object,
 ) -> object:
-    """Carry out one call of a model (Hermes' middleware `llm_execution`).
+    """Make one call of a model (Hermes' middleware `llm_execution`).
 
-    What is raised here before the call lets Hermes make it as if there were no Lowwater; what is raised behind it is only logged.
+    If this raises before the call, Hermes makes the call itself without Lowwater; after the call, Hermes only logs the error.
     """
     engine = ENGINES.get(session_id)
     if engine is None or api_mode != CHAT or not isinstance(request.get("messages"), list):
@@ -340,16 +318,16 @@ def around_call(
 
 
 def answer_of(response: object) -> object:
-    """Return what the client returned as a chat completion; Hermes puts streams together into objects of its own."""
+    """Return the client's answer as a chat completion; Hermes assembles streams into objects of its own."""
     if hasattr(response, "model_dump"):
         return response
     choice = response.choices[0]  # type: ignore[attr-defined]
-    said = choice.message
+    answer = choice.message
     message = {
         "role": "assistant",
-        "content": said.content,
-        "tool_calls": [_recorded_call(call) for call in said.tool_calls or ()],
-        "reasoning_content": getattr(said, "reasoning_content", None),
+        "content": answer.content,
+        "tool_calls": [_recorded_call(call) for call in answer.tool_calls or ()],
+        "reasoning_content": getattr(answer, "reasoning_content", None),
     }
     return {
         "choices": [

@@ -1,4 +1,4 @@
-"""The middleware: the state keeps every message, the model is sent the view."""
+"""The middleware: LangChain's state keeps every message, and the model is sent the view."""
 
 import asyncio
 import json
@@ -36,110 +36,113 @@ from lowwater.core.messages import (
 from lowwater.core.recall.recalled import is_recall, openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
+    MappedMessage,
     Mark,
-    Piece,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    begin,
-    format_of,
-    learns,
-    picture_at,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    learn_limit,
+    map_message,
+    prepare_call,
+    session_format,
     system_of,
-    unit_of,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
 OUTSIDE = -1
-"""The position of reasoning that stands beside the content, in `additional_kwargs`."""
+"""The position of reasoning that is not in the content but in `additional_kwargs`."""
 
 CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
-"""The kinds of blocks that repeat a call of the message in its provider's form."""
+"""Types of blocks that repeat one of the message's calls in the provider's own form."""
 _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
     "system": "system",
     "developer": "system",
 }
+Content = list[str | dict[str, Any]]
+Request = ModelRequest[Any]
+Response = ModelResponse[Any]
 
 
-def units_of(messages: Sequence[AnyMessage], format: Format) -> list[Unit[BaseMessage]]:
-    """Return a conversation as units."""
-    return [_unit(message, format) for message in messages]
+def map_messages(messages: Sequence[AnyMessage], format: Format) -> list[MappedMessage[BaseMessage]]:
+    """Return a conversation as mapped messages."""
+    return [_map_message(message, format) for message in messages]
 
 
-def answered(message: AIMessage, format: Format) -> Answered:
-    """Return an answer with its usage, as the ledger gets it."""
+def model_answer(message: AIMessage, format: Format) -> ModelAnswer:
+    """Return an answer with its usage, for the session to record."""
     told = message.response_metadata
     usage = message.usage_metadata
     details: Mapping[str, Any] = {} if usage is None else dict(usage.get("input_token_details") or {})
-    return Answered(
-        message=_unit(message, format).message,
+    return ModelAnswer(
+        message=_map_message(message, format).message,
         usage=None if usage is None else _usage(usage, details),
-        cache_told=any(name.endswith("cache_read") for name in details),
+        reports_cache=any(name.endswith("cache_read") for name in details),
         model=str(told.get("model_name") or told.get("model") or ""),
         stop=str(told.get("finish_reason") or told.get("stop_reason") or ""),
     )
 
 
-def _unit(message: BaseMessage, format: Format) -> Unit[BaseMessage]:
+def _map_message(message: BaseMessage, format: Format) -> MappedMessage[BaseMessage]:
     match message:
         case AIMessage():
-            return unit_of(message, "assistant", _of_assistant(message), format)
+            return map_message(message, "assistant", _of_assistant(message), format)
         case ToolMessage():
             result = ToolResult(
                 call_id=message.tool_call_id,
                 parts=tuple(_part(block) for block in blocks_of(message)),
                 is_error=message.status == "error",
             )
-            return unit_of(message, "tool", [Piece(part=result)], format)
+            return map_message(message, "tool", [SourcePart(part=result)], format)
         case HumanMessage():
-            return unit_of(message, "user", _pieces(message), format)
+            return map_message(message, "user", _pieces(message), format)
         case SystemMessage():
-            return unit_of(message, "system", _pieces(message), format)
+            return map_message(message, "system", _pieces(message), format)
         case ChatMessage(role=role) if role in _ROLES:
-            return unit_of(message, _ROLES[role], _pieces(message), format)
+            return map_message(message, _ROLES[role], _pieces(message), format)
     raise BadInput(
         f"a {type(message).__name__} is no message that a model is sent: leave it out of the state"
     )
 
 
 def blocks_of(message: BaseMessage) -> list[Any]:
-    """Return the content of a message as blocks; a text is one."""
+    """Return a message's content as blocks; a text is one block."""
     content = message.content
     return [content] if isinstance(content, str) else list(content)
 
 
-def _pieces(message: BaseMessage) -> Iterator[Piece]:
+def _pieces(message: BaseMessage) -> Iterator[SourcePart]:
     for at, block in enumerate(blocks_of(message)):
-        yield Piece(part=_part(block), at=(at,))
+        yield SourcePart(part=_part(block), at=(at,))
 
 
-def _of_assistant(message: AIMessage) -> Iterator[Piece]:
+def _of_assistant(message: AIMessage) -> Iterator[SourcePart]:
     beside = message.additional_kwargs.get("reasoning_content")
     if isinstance(beside, str) and beside:
-        yield Piece(part=Thinking(text=beside), at=(OUTSIDE,))
+        yield SourcePart(part=Thinking(text=beside), at=(OUTSIDE,))
     for at, block in enumerate(blocks_of(message)):
         kind = block.get("type") if isinstance(block, dict) else ""
         if kind in CALLS:
             continue
         thought = _thought(block, str(kind)) if kind else None
-        yield Piece(part=_part(block) if thought is None else thought, at=(at,))
+        yield SourcePart(part=_part(block) if thought is None else thought, at=(at,))
     for call in message.tool_calls:
         arguments = json.dumps(call["args"])
-        yield Piece(part=ToolCall(id=call["id"] or "", name=call["name"], arguments=arguments))
+        yield SourcePart(part=ToolCall(id=call["id"] or "", name=call["name"], arguments=arguments))
     for broken in message.invalid_tool_calls:
         said = ToolCall(id=broken["id"] or "", name=broken["name"] or "", arguments=broken["args"] or "")
-        yield Piece(part=said)
+        yield SourcePart(part=said)
 
 
 def _thought(block: Mapping[str, Any], kind: str) -> Thinking | None:
-    """Return a block of thinking, in a provider's form or in LangChain's own."""
+    """Return the thinking in a block, in a provider's form or in LangChain's own; None if it is something else."""
     match kind:
         case "thinking":
             return Thinking(text=str(block.get("thinking", "")), signature=str(block.get("signature") or ""))
@@ -154,18 +157,18 @@ def _thought(block: Mapping[str, Any], kind: str) -> Thinking | None:
 
 
 def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever a provider's package puts there
-    """Return a block that is no thinking and no call; one of another kind counts as its JSON."""
+    """Return the part for a block that is neither thinking nor a call; an unknown type becomes its JSON as text."""
     match block:
         case str():
             return Text(text=block)
         case {"type": "text", "text": str(text)}:
             return Text(text=text)
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "image", "base64": str(data)} | {"type": "image", "source": {"data": str(data)}}:
             return Image(source="base64", data=data, media_type=_media_type(block))
         case {"type": "image", "url": str(url)} | {"type": "image", "source": {"url": str(url)}}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "file", "base64": str(data)} | {"type": "document", "source": {"data": str(data)}}:
             return Document(source="base64", data=data, media_type=_media_type(block))
         case _:
@@ -179,7 +182,7 @@ def _media_type(block: Mapping[Any, Any]) -> str:
 
 
 def _usage(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Usage:
-    """Return LangChain's figures, whose input counts what was read and written too, taken apart."""
+    """Return LangChain's usage; its input includes cache reads and writes, which are separated here."""
     tokens = {name: value or 0 for name, value in details.items()}
     read = next((value for name, value in tokens.items() if name.endswith("cache_read")), 0)
     long = tokens.get("ephemeral_1h_input_tokens", 0)
@@ -194,10 +197,7 @@ def _usage(usage: Mapping[str, Any], details: Mapping[str, Any]) -> Usage:
     )
 
 
-Content = list[str | dict[str, Any]]
-
-
-def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
+def messages_of(sent: OutgoingRequest[BaseMessage], *, marks: bool) -> list[AnyMessage]:
     """Return the messages to send, with the cache marks of the request if `marks`."""
     view: list[Any] = []
     for at, shown in enumerate(sent.view):
@@ -211,14 +211,14 @@ def messages_of(sent: Sending[BaseMessage], *, marks: bool) -> list[AnyMessage]:
 
 
 def _joined(before: BaseMessage, message: BaseMessage, *, keep: bool) -> BaseMessage:
-    """Return two messages of the user as one; the second is the one to `keep`, with what it holds beside its content."""
+    """Return two user messages merged into one; with `keep`, the result is based on the second, with its other fields."""
     content: Content = [*blocks_of(before), *blocks_of(message)]
     blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
     return (message if keep else before).model_copy(update={"content": blocks})
 
 
 def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
-    """Return the message with a cache mark on its last block that may carry one; the message itself stays as it is."""
+    """Return a copy of the message with a cache mark on its last block that may carry one."""
     blocks = [
         {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks_of(message)
     ]
@@ -233,7 +233,7 @@ def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
     return message
 
 
-def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
+def _written(shown: ViewMessage[BaseMessage]) -> list[BaseMessage]:
     if shown.source is None:
         return _new(shown.message)
     message = _changed(shown.source, shown.changes) if shown.changes else shown.source
@@ -241,7 +241,7 @@ def _written(shown: Shown[BaseMessage]) -> list[BaseMessage]:
 
 
 def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMessage:
-    """Return the message with other text in some places; everything else of it stays."""
+    """Return the message with some texts replaced or dropped, and everything else unchanged."""
     said = changes.get(OUTSIDE)
     content: Content = [] if said is None else [{"type": "text", "text": said}]
     for at, block in enumerate(blocks_of(message)):
@@ -257,7 +257,7 @@ def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMes
 
 
 def _called(message: AIMessage, calls: Mapping[str, str]) -> AIMessage:
-    """Return the message with other arguments wherever it holds those of a call."""
+    """Return the message with the arguments of calls replaced wherever it holds them."""
     update: dict[str, Any] = {
         "tool_calls": [
             {**call, "args": json.loads(calls[call["id"]])} if call["id"] and call["id"] in calls else call
@@ -278,7 +278,7 @@ def _called(message: AIMessage, calls: Mapping[str, str]) -> AIMessage:
 
 
 def _called_block(block: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever a provider's package puts there
-    """Return a block of the content with the arguments of its call, in the form of its kind."""
+    """Return a content block with its call's arguments replaced, in the form of its type."""
     kind = block.get("type") if isinstance(block, dict) else None
     arguments = calls.get(block.get("call_id") or block.get("id") or "") if kind in CALLS else None
     if arguments is None:
@@ -295,7 +295,7 @@ def _called_block(block: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 
 
 
 def _called_raw(call: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - the provider's own
-    """Return a call as OpenAI's package keeps it beside the content, with its arguments."""
+    """Return a call with its arguments replaced, in the form in which OpenAI's package keeps it outside the content."""
     match call:
         case {"id": str(id), "function": dict(function)} if id in calls:
             return {**call, "function": {**function, "arguments": calls[id]}}
@@ -303,7 +303,7 @@ def _called_raw(call: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - t
 
 
 def _plain(content: Content, message: BaseMessage) -> str | Content:
-    """Return a single text as words, if that is what the message held or can hold."""
+    """Return a single text block as a string, if the message had or may have a string."""
     match content:
         case [str(text)] | [{"type": "text", "text": str(text)}] if not isinstance(message, AIMessage):
             return text
@@ -314,7 +314,7 @@ def _plain(content: Content, message: BaseMessage) -> str | Content:
 
 
 def _new(message: Message) -> list[BaseMessage]:
-    """Return messages for what Lowwater wrote: a summary, a result that nobody recorded."""
+    """Return messages for what Lowwater wrote: a summary, or the result of a call that has none."""
     answers: Sequence[BaseMessage] = [
         ToolMessage(
             content=result.text,
@@ -328,10 +328,6 @@ def _new(message: Message) -> list[BaseMessage]:
         return [*answers, *said]
     kinds: dict[str, type[BaseMessage]] = {"assistant": AIMessage, "system": SystemMessage}
     return [kinds.get(message.role, HumanMessage)(content=message.text)]
-
-
-Request = ModelRequest[Any]
-Response = ModelResponse[Any]
 
 
 class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -350,21 +346,25 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def session(self, thread: str) -> Session:
         """Return the Lowwater session of a thread: status, checkpoints, rewind, recall."""
-        return self._sessions.named(thread)
+        return self._sessions.session(thread)
 
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
-        """Send the view, and record the answer."""
+        """Send the view and record the answer."""
         session = self._session_for(request)
-        sent = begin(session, units_of(request.messages, format_of(session)), _preamble(request))
+        sent = prepare_call(
+            session, map_messages(request.messages, session_format(session)), _preamble(request)
+        )
         try:
             response = handler(self._changed(request, sent))
         except Exception as error:
-            if not learns(session, error):
+            if not learn_limit(session, error):
                 raise
-            sent = begin(session, units_of(request.messages, format_of(session)), _preamble(request))
+            sent = prepare_call(
+                session, map_messages(request.messages, session_format(session)), _preamble(request)
+            )
             response = handler(self._changed(request, sent))
         for answer in _answers(response):
-            session.record(answered(answer, format_of(session)).response(format_of(session)))
+            session.record(model_answer(answer, session_format(session)).response(session_format(session)))
         return response
 
     async def awrap_model_call(
@@ -372,22 +372,28 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Response:
         """Do the same without blocking the event loop."""
         session = self._session_for(request)
-        sent = await abegin(session, units_of(request.messages, format_of(session)), _preamble(request))
+        sent = await aprepare_call(
+            session, map_messages(request.messages, session_format(session)), _preamble(request)
+        )
         try:
             response = await handler(self._changed(request, sent))
         except Exception as error:
-            if not learns(session, error):
+            if not learn_limit(session, error):
                 raise
-            sent = await abegin(session, units_of(request.messages, format_of(session)), _preamble(request))
+            sent = await aprepare_call(
+                session, map_messages(request.messages, session_format(session)), _preamble(request)
+            )
             response = await handler(self._changed(request, sent))
         for answer in _answers(response):
-            await session.arecord(answered(answer, format_of(session)).response(format_of(session)))
+            await session.arecord(
+                model_answer(answer, session_format(session)).response(session_format(session))
+            )
         return response
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Answer the recall tools; every other call goes on."""
+        """Answer calls of the recall tools; pass every other call on."""
         return self._recalled(request) if is_recall(request.tool_call["name"]) else handler(request)
 
     async def awrap_tool_call(
@@ -409,9 +415,9 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
     def _session_for(self, request: Request) -> Session:
         model: Any = request.model
         asked = getattr(model, "model_name", None) or getattr(model, "model", None) or ""
-        return self._sessions.asking(_name(request.runtime, request.messages), str(asked))
+        return self._sessions.session_for_model(_name(request.runtime, request.messages), str(asked))
 
-    def _changed(self, request: Request, sent: Sending[Any]) -> Request:
+    def _changed(self, request: Request, sent: OutgoingRequest[Any]) -> Request:
         system: Any = request.system_message
         if system is not None and system_of(sent) != str(system.text):
             system = SystemMessage(system_of(sent))
@@ -432,7 +438,7 @@ def _name(runtime: Any, messages: Sequence[AnyMessage]) -> str:  # noqa: ANN401 
     told = getattr(runtime, "execution_info", None)
     if told is None or not told.thread_id:
         return f"langchain-{messages[0].id}"
-    # An agent that runs as another's tool has a namespace below the thread's, and a conversation of its own.
+    # An agent that runs as another agent's tool has a namespace below the thread's, and its own conversation.
     below, _, _ = told.checkpoint_ns.rpartition("|")
     return f"{told.thread_id}/{below}" if below else str(told.thread_id)
 
@@ -446,15 +452,15 @@ def _preamble(request: Request) -> Preamble:
     )
 
 
-def _routing(request: Request, sent: Sending[Any]) -> dict[str, str]:
-    """Return the setting by which OpenAI finds a conversation's cache, for its own models asked by its own client."""
+def _routing(request: Request, sent: OutgoingRequest[Any]) -> dict[str, str]:
+    """Return the prompt cache key, for OpenAI's own models called through its own client."""
     of_openai = any(kind.__name__ == "BaseChatOpenAI" for kind in type(request.model).__mro__)
     key = sent.request.cache_key if of_openai else ""
     return {"prompt_cache_key": key} if key else {}
 
 
 def _thinking(request: Request) -> object:
-    """Return what a Claude is told about thinking; other models have no such field, or one of another kind."""
+    """Return Claude's `thinking` field; other models have none, or another kind."""
     told = getattr(request.model, "thinking", None)
     return told if isinstance(told, dict) else None
 

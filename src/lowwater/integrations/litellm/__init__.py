@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lowwater.integrations.framework import missing
+from lowwater.integrations.framework import missing_extra
 
 if TYPE_CHECKING:
     from lowwater.integrations.litellm.hook import LowwaterHook
@@ -11,7 +11,7 @@ __all__ = ["LowwaterHook"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the hook when it is asked for, or say what to install."""
+    """Import the hook on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -19,5 +19,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "litellm":
             raise
-        raise missing("LiteLLM", "litellm") from None
+        raise missing_extra("LiteLLM", "litellm") from None
     return hook.LowwaterHook

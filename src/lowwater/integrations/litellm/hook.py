@@ -1,4 +1,4 @@
-"""The hook of LiteLLM's proxy: what goes out is the view, what comes back is recorded before it is passed on."""
+"""The hook for LiteLLM's proxy: sends the view instead of the client's messages, and records answers before they are passed on."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lowwater.core.formats.refusals import refuses_images
 from lowwater.core.messages import Format
 from lowwater.errors import BadInput, LowwaterError
-from lowwater.integrations.framework import Newest
+from lowwater.integrations.framework import LruCache
 from lowwater.integrations.litellm.messages import Json, StreamListener, answer_of, name_of
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -26,28 +26,28 @@ _FORMATS: dict[str, Format] = {
     "anthropic_messages": "anthropic",
 }
 _CALLS = 1_000
-"""Calls under way that are remembered; one that never ends is forgotten when as many came later."""
+"""Most calls under way that are remembered; one that never ends is displaced by later ones."""
 _WINDOWS = 1_000
-"""Conversations of which is remembered that they were told their window; one that rested longer is told again."""
+"""Most conversations whose context length is remembered as set; it is set again for an older one."""
 
 
 class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM's affair
-    """Keeps every conversation that passes through the proxy inside its model's window.
+    """Keeps every conversation that passes through the proxy inside its model's context.
 
-    `models` says which model an alias of the proxy stands for, where its own list does not. A conversation is told by the
-    client's session id (`x-litellm-session-id`, `litellm_session_id`, `metadata.session_id`) and by how it begins. If Lowwater
-    fails, the request leaves as it came.
+    `models` maps an alias of the proxy to its model where the proxy's own list does not. A conversation is identified by the
+    client's session id (`x-litellm-session-id`, `litellm_session_id`, `metadata.session_id`) and its beginning. If Lowwater
+    fails, the request is sent unchanged.
     """
 
     def __init__(self, lowwater: Lowwater | None = None, *, models: dict[str, str] | None = None) -> None:
         super().__init__()
         self._lowwater = lowwater
         self._models = models or {}
-        self._calls: Newest[str, Session] = Newest(_CALLS)
-        self._windows: Newest[tuple[str, str], int] = Newest(_WINDOWS)
+        self._calls: LruCache[str, Session] = LruCache(_CALLS)
+        self._windows: LruCache[tuple[str, str], int] = LruCache(_WINDOWS)
 
     def session(self, name: str, model: str) -> Session:
-        """Return the Lowwater session with this name, which goes on with this model."""
+        """Return the Lowwater session with this name, switched to this model."""
         if self._lowwater is None:
             self._lowwater = Lowwater(model=model)
         session = self._lowwater.session(name, source="litellm")
@@ -62,7 +62,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         data: Json,
         call_type: str,
     ) -> Json:
-        """Put the view in place of the messages."""
+        """Replace the messages by the view."""
         format = _FORMATS.get(call_type)
         if format is None or not isinstance(data.get("messages"), list) or not data["messages"]:
             return data
@@ -89,11 +89,11 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         request_data: Json,
     ) -> AsyncIterator[Any]:
         """Pass a stream on, and record its answer before the client sees the end."""
-        listening = StreamListener("openai_chat" if "completion" in _kind(request_data) else "anthropic")
+        listener = StreamListener("openai_chat" if "completion" in _kind(request_data) else "anthropic")
         async for chunk in response:
-            listening.hear(chunk)
+            listener.hear(chunk)
             yield chunk
-        await self._record(request_data, listening.answer())
+        await self._record(request_data, listener.answer())
 
     async def async_post_call_failure_hook(
         self,
@@ -102,7 +102,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         user_api_key_dict: Any,  # noqa: ANN401, ARG002 - LiteLLM's signature
         traceback_str: str | None = None,  # noqa: ARG002 - LiteLLM's signature
     ) -> None:
-        """Learn the window from a refusal, so that the next request fits."""
+        """Learn the context length from a refusal, so that the next request fits."""
         session = self._calls.pop(_id(request_data))
         if session is None:
             return
@@ -115,12 +115,17 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
             return
 
     async def _prepared(self, data: Json, format: Format, *, owner: str) -> Json:
-        asked = self._asked(str(data.get("model") or ""))
+        deployment_model = self._deployed_model(str(data.get("model") or ""))
         name = name_of(data, owner=owner)
-        session = self.session(name, asked.model)
-        if asked.window and self._windows.get((name, asked.model)) != asked.window:
-            # Once: what a refusal teaches later holds.
-            self._windows[name, asked.model] = session.learn_context_length(asked.window)
+        session = self.session(name, deployment_model.model)
+        if (
+            deployment_model.window
+            and self._windows.get((name, deployment_model.model)) != deployment_model.window
+        ):
+            # Only once: what is learned from a later refusal takes precedence.
+            self._windows[name, deployment_model.model] = session.learn_context_length(
+                deployment_model.window
+            )
         request = await session.aprepare(
             data["messages"],
             system=data.get("system"),
@@ -131,7 +136,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         self._calls[_id(data)] = session
         if format == "anthropic":
             return {**data, **request.as_anthropic()}
-        # Cache marks of a chat request stay the client's: LiteLLM may ask a provider that knows none.
+        # No cache marks of ours in a chat request: LiteLLM may send it to a provider that does not know them.
         return {**data, "messages": replace(request, marks=None).as_openai(cache_key=False)["messages"]}
 
     async def _record(self, data: Json, answer: Json | None) -> None:
@@ -143,8 +148,8 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         except LowwaterError as error:
             _log.warning("an answer was not recorded: %s", error)
 
-    def _asked(self, alias: str) -> "ProxyRequest":
-        """Return the model that is asked under a name of the proxy's list, and the window that its list tells."""
+    def _deployed_model(self, alias: str) -> "DeployedModel":
+        """Return the model behind a name in the proxy's list, with the context length given there."""
         from litellm.proxy import proxy_server  # type: ignore[import-not-found]  # noqa: PLC0415 - runs in the proxy only
 
         router = getattr(proxy_server, "llm_router", None)
@@ -153,16 +158,16 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
                 named = str(deployment["litellm_params"]["model"])
                 window = (deployment.get("model_info") or {}).get("max_input_tokens")
                 model = self._models.get(alias) or named.partition("/")[2] or named
-                return ProxyRequest(model=model, window=int(window or 0))
-        return ProxyRequest(model=self._models.get(alias) or alias)
+                return DeployedModel(model=model, window=int(window or 0))
+        return DeployedModel(model=self._models.get(alias) or alias)
 
 
-class ProxyRequest(Struct, frozen=True, kw_only=True):
-    """What stands behind a name of the proxy's list."""
+class DeployedModel(Struct, frozen=True, kw_only=True):
+    """The model behind a name in the proxy's list."""
 
     model: str
     window: int = 0
-    """Its size in tokens as the list tells it; 0 if it does not."""
+    """The context length given in the list; 0 if there is none."""
 
 
 def _id(data: Json) -> str:
@@ -170,11 +175,11 @@ def _id(data: Json) -> str:
 
 
 def _kind(data: Json) -> str:
-    """Return the path a request came by."""
+    """Return the URL of a request."""
     request = data.get("proxy_server_request") or {}
     return str(request.get("url") or "")
 
 
 def _owner(key: Any) -> str:  # noqa: ANN401 - LiteLLM's UserAPIKeyAuth
-    """Return whose request it is: LiteLLM has the hash of the key, never the key; a part of that is enough."""
+    """Return the owner of a request: the beginning of the hash that LiteLLM keeps of the key."""
     return str(getattr(key, "token", None) or "")[:12]

@@ -1,4 +1,4 @@
-"""What LiteLLM answers, whole or streamed, and which conversation a request belongs to."""
+"""LiteLLM's answers, complete or streamed, and the session name of a request."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -10,30 +10,28 @@ from lowwater.core.formats.streams import stream_for
 from lowwater.core.messages import Format
 
 Json = dict[str, Any]
-
-
-_SAID = ("role", "content", "tool_calls", "refusal", "reasoning_content")
-
-
-_CALLED = ("id", "type", "function")
+_MESSAGE_FIELDS = ("role", "content", "tool_calls", "refusal", "reasoning_content")
+_CALL_FIELDS = ("id", "type", "function")
+_HEADERS = ("x-litellm-session-id", "x-claude-code-session-id", "x-session-id", "session_id")
+_FIELDS = ("litellm_session_id", "prompt_cache_key")
 
 
 def answer_of(response: object) -> Json | None:
-    """Return a whole answer; None if it is none that a conversation goes on with."""
-    told = _plain(response)
-    if "choices" in told:
-        return _completion(told) if told["choices"] else None
-    return told if "content" in told else None
+    """Return a complete answer; None if it is not one of a conversation."""
+    decoded = _plain(response)
+    if "choices" in decoded:
+        return _completion(decoded) if decoded["choices"] else None
+    return decoded if "content" in decoded else None
 
 
 class StreamListener:
-    """Hears a stream on its way to the client."""
+    """Reads a stream along on its way to the client."""
 
     def __init__(self, format: Format) -> None:
         self._stream = stream_for(format)
 
     def hear(self, chunk: object) -> None:
-        """Take in what is sent next: an object of LiteLLM's, or server-sent events."""
+        """Read what is sent next: an object of LiteLLM's, or server-sent events."""
         if isinstance(chunk, bytes):
             self._stream.feed(chunk)
         elif isinstance(chunk, str):
@@ -42,7 +40,7 @@ class StreamListener:
             self._stream.feed(b"data: " + msgspec.json.encode(_plain(chunk), enc_hook=str) + b"\n\n")
 
     def answer(self) -> Json | None:
-        """Return the whole answer, now that no more comes; None if there is none."""
+        """Return the complete answer after the end of the stream; None if there is none."""
         self._stream.end()
         raw = self._stream.answer()
         return answer_of(msgspec.json.decode(raw)) if raw else None
@@ -54,26 +52,24 @@ def _plain(value: Any) -> Json:  # noqa: ANN401 - a model of pydantic's, or a di
     return plain
 
 
-def _completion(told: Mapping[str, Any]) -> Json:
+def _completion(decoded: Mapping[str, Any]) -> Json:
     """Return a completion with what the provider is sent again, and none of what LiteLLM adds."""
-    choice = told["choices"][0]
+    choice = decoded["choices"][0]
     said = choice["message"]
-    message = {name: said[name] for name in _SAID if said.get(name) is not None or name == "content"}
+    message = {
+        name: said[name] for name in _MESSAGE_FIELDS if said.get(name) is not None or name == "content"
+    }
     if message.get("tool_calls"):
-        message["tool_calls"] = [{name: call.get(name) for name in _CALLED} for call in said["tool_calls"]]
+        message["tool_calls"] = [
+            {name: call.get(name) for name in _CALL_FIELDS} for call in said["tool_calls"]
+        ]
     else:
         message.pop("tool_calls", None)
     return {
         "choices": [{"message": message, "finish_reason": choice.get("finish_reason")}],
-        "model": told.get("model"),
-        "usage": told.get("usage"),
+        "model": decoded.get("model"),
+        "usage": decoded.get("usage"),
     }
-
-
-_HEADERS = ("x-litellm-session-id", "x-claude-code-session-id", "x-session-id", "session_id")
-
-
-_FIELDS = ("litellm_session_id", "prompt_cache_key")
 
 
 def name_of(data: Mapping[str, Any], *, owner: str) -> str:

@@ -38,18 +38,18 @@ from lowwater.core.messages import (
 )
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
-    Piece,
+    MappedMessage,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    format_of,
-    picture_at,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    map_message,
+    session_format,
     system_of,
-    unit_of,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -59,29 +59,32 @@ Item: TypeAlias = Any
 Source: TypeAlias = tuple[Item, ...]
 
 APART = 1_000
-"""The position of a part: that of its item in the unit times this, and of its block within the item."""
+"""A part's position is the index of its item in the message times this, plus the index of its block in the item."""
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
+_NAMES = ("type", "id", "call_id", "name", "status")
+"""Fields that identify a call."""
+Context = RunContextWrapper[Any]
 
 
-def units_of(items: Iterable[Item], format: Format) -> list[Unit[Source]]:
-    """Return a conversation as units."""
-    units: list[Unit[Source]] = []
-    said: list[Item] = []
+def map_messages(items: Iterable[Item], format: Format) -> list[MappedMessage[Source]]:
+    """Return a conversation's items as mapped messages; items of one assistant turn become one message."""
+    conversation: list[MappedMessage[Source]] = []
+    assistant_items: list[Item] = []
     for item in items:
         role = _role(item)
         if role == "assistant":
-            said.append(item)
+            assistant_items.append(item)
             continue
-        if said:
-            units.append(_said(said, format))
-            said = []
-        units.append(_heard(item, role, format))
-    return [*units, _said(said, format)] if said else units
+        if assistant_items:
+            conversation.append(_map_assistant(assistant_items, format))
+            assistant_items = []
+        conversation.append(_map_other(item, role, format))
+    return [*conversation, _map_assistant(assistant_items, format)] if assistant_items else conversation
 
 
-def answered(response: ModelResponse, format: Format) -> Answered:
-    """Return an answer with its usage, as the ledger gets it."""
+def model_answer(response: ModelResponse, format: Format) -> ModelAnswer:
+    """Return an answer with its usage, for the session to record."""
     usage = response.usage
     read = usage.input_tokens_details.cached_tokens or 0
     written = getattr(usage.input_tokens_details, "cache_write_tokens", 0) or 0
@@ -91,12 +94,12 @@ def answered(response: ModelResponse, format: Format) -> Answered:
         cache_write=written,
         output=usage.output_tokens,
     )
-    message = _said(response.to_input_items(), format).message
-    return Answered(message=message, usage=figures if usage.input_tokens else None)
+    message = _map_assistant(response.to_input_items(), format).message
+    return ModelAnswer(message=message, usage=figures if usage.input_tokens else None)
 
 
 def blocks_of(item: Item) -> list[Any]:
-    """Return what an item says as blocks; a text is one."""
+    """Return an item's content as blocks; a text is one block."""
     content = item.get("output") if item.get("type") == "function_call_output" else item.get("content")
     if content is None:
         return []
@@ -104,46 +107,46 @@ def blocks_of(item: Item) -> list[Any]:
 
 
 def _role(item: Item) -> str:
-    """Return who speaks: what the SDK holds without a role are calls of the model, and outputs of its tools."""
+    """Return an item's role; items without one are calls of the model or outputs of its tools."""
     kind = str(item.get("type") or "message")
     if kind == "message":
         return str(item.get("role", "user"))
     return "tool" if kind.endswith("_output") else "assistant"
 
 
-def _heard(item: Item, role: str, format: Format) -> Unit[Source]:
+def _map_other(item: Item, role: str, format: Format) -> MappedMessage[Source]:
     if role == "tool" and item.get("call_id"):
         parts = tuple(_part(block) for block in blocks_of(item)) or (_part(item),)
         result = ToolResult(call_id=item["call_id"], parts=parts)
-        return unit_of((item,), "tool", [Piece(part=result)], format)
-    pieces = [Piece(part=_part(block), at=(at,)) for at, block in enumerate(blocks_of(item))]
-    return unit_of((item,), _ROLES.get(role, "user"), pieces, format)
+        return map_message((item,), "tool", [SourcePart(part=result)], format)
+    pieces = [SourcePart(part=_part(block), at=(at,)) for at, block in enumerate(blocks_of(item))]
+    return map_message((item,), _ROLES.get(role, "user"), pieces, format)
 
 
-def _said(items: Sequence[Item], format: Format) -> Unit[Source]:
+def _map_assistant(items: Sequence[Item], format: Format) -> MappedMessage[Source]:
     pieces = [piece for at, item in enumerate(items) for piece in _pieces(item, at * APART)]
-    return unit_of(tuple(items), "assistant", pieces, format)
+    return map_message(tuple(items), "assistant", pieces, format)
 
 
-def _pieces(item: Item, at: int) -> Iterator[Piece]:
+def _pieces(item: Item, at: int) -> Iterator[SourcePart]:
     match item.get("type"):
         case "reasoning":
-            yield Piece(part=Thinking(text=_thought(item)), at=(at,))
+            yield SourcePart(part=Thinking(text=_reasoning_text(item)), at=(at,))
         case "function_call":
             call = ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
-            yield Piece(part=call, at=(at,))
+            yield SourcePart(part=call, at=(at,))
         case "message" | None:
             for within, block in enumerate(blocks_of(item)):
-                yield Piece(part=_part(block), at=(at + within,))
+                yield SourcePart(part=_part(block), at=(at + within,))
         case kind if str(kind).endswith("_call") and item.get("call_id"):
             arguments = json.dumps(item, sort_keys=True, default=str)
-            yield Piece(part=ToolCall(id=item["call_id"], name=str(kind), arguments=arguments), at=(at,))
+            yield SourcePart(part=ToolCall(id=item["call_id"], name=str(kind), arguments=arguments), at=(at,))
         case _:
-            yield Piece(part=_part(item), at=(at,))
+            yield SourcePart(part=_part(item), at=(at,))
 
 
-def _thought(item: Mapping[str, Any]) -> str:
-    """Return what can be read of the reasoning; what is encrypted has no size that anybody knows."""
+def _reasoning_text(item: Mapping[str, Any]) -> str:
+    """Return the readable part of the reasoning; the size of the encrypted part is unknown."""
     blocks = [*(item.get("summary") or ()), *(item.get("content") or ())]
     return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
 
@@ -157,19 +160,15 @@ def _part(block: Any) -> ResultPart:  # noqa: ANN401 - whatever the API knows
         case {"type": "refusal", "refusal": str(text)}:
             return Text(text=text)
         case {"type": "input_image", "image_url": str(url)}:
-            return picture_at(url)
+            return image_from_url(url)
         case {"type": "input_file", "file_data": str(data)}:
-            told = picture_at(data)
-            return Document(source="base64", data=told.data, media_type=told.media_type or "application/pdf")
+            file = image_from_url(data)
+            return Document(source="base64", data=file.data, media_type=file.media_type or "application/pdf")
         case _:
             return Text(text=json.dumps(block, sort_keys=True, default=str))
 
 
-_NAMES = ("type", "id", "call_id", "name", "status")
-"""What the API tells a call by."""
-
-
-def items_of(sent: Sending[Source]) -> list[Item]:
+def items_of(sent: OutgoingRequest[Source]) -> list[Item]:
     """Return the items to send."""
     items: list[Item] = []
     for at, shown in enumerate(sent.view):
@@ -181,7 +180,7 @@ def items_of(sent: Sending[Source]) -> list[Item]:
 
 
 def _joined(before: Item, item: Item) -> Item:
-    """Return two items in which the user speaks as one."""
+    """Return two user items merged into one."""
     content = [
         {"type": "input_text", "text": block} if isinstance(block, str) else block
         for each in (before, item)
@@ -195,7 +194,7 @@ def _blocks(item: Item) -> list[object]:
     return list(content) if isinstance(content, list) else [content]
 
 
-def _written(shown: Shown[Source]) -> list[Item]:
+def _written(shown: ViewMessage[Source]) -> list[Item]:
     if shown.source is None:
         return _new(shown.message)
     if not shown.is_changed:
@@ -206,7 +205,7 @@ def _written(shown: Shown[Source]) -> list[Item]:
 
 
 def _called(item: Item, calls: Mapping[str, str]) -> Item:
-    """Return a call with other arguments; one of another kind than a function's was read as its own JSON."""
+    """Return a call with replaced arguments; a call that is not a function's was mapped as its JSON."""
     arguments = calls.get(str(item.get("call_id") or ""))
     if arguments is None:
         return item
@@ -216,7 +215,7 @@ def _called(item: Item, calls: Mapping[str, str]) -> Item:
 
 
 def _with_output(item: Item, changes: Mapping[int, str | None]) -> Item:
-    """Return what a tool put out, changed; an output of another kind than a function's was read whole, and only words give way."""
+    """Return a tool's output with changes; of an output that is not a function's only a text can be replaced."""
     if item["type"] == "function_call_output":
         return {**item, "output": _output(item, changes)}
     text = changes.get(0)
@@ -224,7 +223,7 @@ def _with_output(item: Item, changes: Mapping[int, str | None]) -> Item:
 
 
 def _output(item: Item, changes: Mapping[int, str | None]) -> object:
-    """Return what a tool put out with other text in some places; a single text stays one."""
+    """Return a function's output with replaced texts; a single text stays a string."""
     blocks = []
     for at, block in enumerate(blocks_of(item)):
         text = changes.get(at)
@@ -255,7 +254,7 @@ def _changed(items: Sequence[Item], changes: Mapping[int, str | None]) -> list[I
         elif item.get("type", "message") == "message":
             left.append({**item, "content": _content(item, here)})
         else:
-            # What the provider's own tools did was read as its JSON; cut, it is that no more.
+            # A call of the provider's own tools was mapped as its JSON; shortened, it is no longer a valid item.
             left.append({"role": "assistant", "content": here.get(0) or ""})
     return [{key: value for key, value in item.items() if key != "id"} for item in left] if dropped else left
 
@@ -273,7 +272,7 @@ def _content(item: Item, changes: Mapping[int, str | None]) -> list[Item]:
 
 
 def _new(message: Message) -> list[Item]:
-    """Return items for what Lowwater wrote: a summary, an output that nobody recorded."""
+    """Return items for what Lowwater wrote: a summary, or the output of a call that has none."""
     outputs = [
         {"type": "function_call_output", "call_id": result.call_id, "output": result.text}
         for result in message.results
@@ -284,11 +283,8 @@ def _new(message: Message) -> list[Item]:
     return [*outputs, {"role": role, "content": message.text}]
 
 
-Context = RunContextWrapper[Any]
-
-
 class Recording(RunHooks[Any]):
-    """Hands every answer to `record`, and everything to `theirs`."""
+    """Hooks that pass every answer to `record`, and every event to the user's own hooks (`theirs`)."""
 
     def __init__(
         self, record: Callable[[ModelResponse], Awaitable[None]], theirs: RunHooks[Any] | None
@@ -343,7 +339,7 @@ class LowwaterSession:
     def __init__(self, session_id: str, lowwater: Lowwater, *, history: History | None = None) -> None:
         self.session_id = session_id
         self._sessions = FrameworkSessions(lowwater, source="openai-agents")
-        self.session = self._sessions.named(session_id)
+        self.session = self._sessions.session(session_id)
         """The Lowwater session: status, checkpoints, rewind, recall."""
         self._history: History = SQLiteSession(session_id) if history is None else history
         self.session_settings: SessionSettings | None = getattr(self._history, "session_settings", None)
@@ -353,13 +349,13 @@ class LowwaterSession:
     def run_options(
         self, *, run_config: RunConfig | None = None, hooks: RunHooks[Any] | None = None
     ) -> RunOptions[Any]:
-        """Return what `Runner.run`, `run_sync` and `run_streamed` take: this session, its filter and its hooks around yours."""
+        """Return options for `Runner.run`, `run_sync` and `run_streamed`: this session, its filter, and its hooks around yours."""
         config = copy(run_config) if run_config else RunConfig()
         config.call_model_input_filter = self.filter
         return {"session": self, "run_config": config, "hooks": Recording(self.record, hooks)}
 
     def recall_tools(self) -> list[FunctionTool]:
-        """Return the tools by which the model looks up what the view no longer shows, for `Agent(tools=…)`."""
+        """Return the recall tools, for `Agent(tools=…)`."""
         return [
             FunctionTool(
                 name=each["function"]["name"],
@@ -372,10 +368,10 @@ class LowwaterSession:
         ]
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Return what the model is sent; the `call_model_input_filter` of a run."""
+        """Return the input to send; to be used as the `call_model_input_filter` of a run."""
         items = data.model_data.input
         asked = getattr(data.agent.model, "model", data.agent.model)
-        self._under_way = session = self._sessions.asking(
+        self._under_way = session = self._sessions.session_for_model(
             self._name(items, data.agent), asked if isinstance(asked, str) else ""
         )
         preamble = Preamble(
@@ -383,14 +379,14 @@ class LowwaterSession:
             tools=_tools(data.agent),
             max_tokens=data.agent.model_settings.max_tokens,
         )
-        sent = await abegin(session, units_of(items, format_of(session)), preamble)
+        sent = await aprepare_call(session, map_messages(items, session_format(session)), preamble)
         return ModelInputData(input=items_of(sent), instructions=system_of(sent) or None)
 
     async def record(self, response: Any) -> None:  # noqa: ANN401 - the SDK's ModelResponse
         """Record an answer with its usage; the hooks of a run do it."""
         if self._under_way is not None:
-            format = format_of(self._under_way)
-            await self._under_way.arecord(answered(response, format).response(format))
+            format = session_format(self._under_way)
+            await self._under_way.arecord(model_answer(response, format).response(format))
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         """Return the whole history, or its newest items; a run begins with it."""
@@ -400,11 +396,11 @@ class LowwaterSession:
         return items
 
     async def add_items(self, items: list[Item]) -> None:
-        """Keep new items."""
+        """Add new items to the history."""
         await self._history.add_items(items)
 
     async def pop_item(self) -> Item:
-        """Take the newest item back."""
+        """Remove the newest item and return it."""
         return await self._history.pop_item()
 
     async def clear_session(self) -> None:
@@ -413,21 +409,21 @@ class LowwaterSession:
         await self._history.clear_session()
 
     def _name(self, items: list[Item], agent: Agent[Any]) -> str:
-        """Return the session that the items are of: another one if they do not begin as this run did."""
+        """Return the name of the items' session: another one if they do not begin as this run did."""
         first = items[0] if items else None
         if self._first is None:
             self._first = first
         if first == self._first:
             return self.session_id
-        told = blake2b(msgspec.json.encode(first, enc_hook=str), digest_size=8).hexdigest()
-        return f"{self.session_id}/{agent.name}/{told}"
+        file = blake2b(msgspec.json.encode(first, enc_hook=str), digest_size=8).hexdigest()
+        return f"{self.session_id}/{agent.name}/{file}"
 
     async def _recall(self, context: ToolContext[Any], arguments: str) -> str:
         return await asyncio.to_thread(self.session.recall_tools().handle, context.tool_name, arguments)
 
 
 def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """Return the agent's own tools as a chat request has them; what the SDK adds by itself is learned from usage."""
+    """Return the agent's own tools in the chat format; the size of what the SDK adds is learned from usage."""
     return [
         {
             "type": "function",

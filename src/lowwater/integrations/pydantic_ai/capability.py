@@ -1,4 +1,4 @@
-"""The capability: the history keeps every message, the model is sent the view."""
+"""The capability: pydantic-ai's history keeps every message, and the model is sent the view."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,42 +44,45 @@ from lowwater.core.messages import (
 )
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
-    Answered,
     FrameworkSessions,
-    Piece,
+    MappedMessage,
+    ModelAnswer,
+    OutgoingRequest,
     Preamble,
-    Sending,
-    Shown,
-    Unit,
-    abegin,
-    format_of,
-    learns,
-    picture_at,
-    unit_of,
+    SourcePart,
+    ViewMessage,
+    aprepare_call,
+    image_from_url,
+    learn_limit,
+    map_message,
+    session_format,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
-_SPOKEN = frozenset({"system-prompt", "user-prompt", "retry-prompt", "retry-feedback"})
+_TEXT_PARTS = frozenset({"system-prompt", "user-prompt", "retry-prompt", "retry-feedback"})
+_UNKNOWN_TOOL = "unknown"
+"""The tool name for a result whose call is missing."""
+Context = RunContext[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A response, or one part of a request."""
+    """A response, or one part of a request, as the source of a mapped message."""
 
     message: ModelMessage
     at: int = -1
     """Which part of the request; -1 for a response."""
 
 
-def units_of(messages: Sequence[ModelMessage], format: Format) -> list[Unit[Source]]:
-    """Return a conversation as units; parts that no model sees (deltas of tools and settings) are none."""
-    return [unit for message in messages for unit in _units(message, format)]
+def map_messages(messages: Sequence[ModelMessage], format: Format) -> list[MappedMessage[Source]]:
+    """Return a conversation as mapped messages, without the parts that no model sees (changes of tools and settings)."""
+    return [mapped for message in messages for mapped in _map_request(message, format)]
 
 
-def answered(response: ModelResponse, format: Format) -> Answered:
-    """Return an answer with its usage, as the ledger gets it."""
-    return Answered(
+def model_answer(response: ModelResponse, format: Format) -> ModelAnswer:
+    """Return an answer with its usage, for the session to record."""
+    return ModelAnswer(
         message=_answer(response, format).message,
         usage=_usage(response.usage) if response.usage.input_tokens else None,
         model=response.model_name or "",
@@ -88,44 +91,46 @@ def answered(response: ModelResponse, format: Format) -> Answered:
 
 
 def is_seen(part: ModelRequestPart) -> bool:
-    """Return whether a part of a request is said to the model."""
-    return _is_result(part) or part.part_kind in _SPOKEN
+    """Return whether the model sees a part of a request."""
+    return _is_result(part) or part.part_kind in _TEXT_PARTS
 
 
 def items_of(part: Any) -> list[Any]:  # noqa: ANN401 - the parts of a request have no common base
-    """Return what a part of a request holds, one by one: texts, pictures, files."""
+    """Return the items of a request's part: texts, images, files."""
     if isinstance(part, ToolReturnPart):
         return list(part.content_items(mode="str", wrap_if_error=False))
     content = part.content
     if isinstance(content, str):
         return [content]
-    return list(content) if isinstance(part, UserPromptPart) else [_told(content)]
+    return list(content) if isinstance(part, UserPromptPart) else [_as_text(content)]
 
 
-def _units(message: ModelMessage, format: Format) -> Iterator[Unit[Source]]:
+def _map_request(message: ModelMessage, format: Format) -> Iterator[MappedMessage[Source]]:
     if isinstance(message, ModelResponse):
         yield _answer(message, format)
         return
     for at, part in enumerate(message.parts):
         source = Source(message=message, at=at)
         if _is_result(part):
-            yield unit_of(source, "tool", [Piece(part=_result(part))], format)
+            yield map_message(source, "tool", [SourcePart(part=_result(part))], format)
         elif is_seen(part):
             pieces = [
-                Piece(part=_part(item), at=(within,))
+                SourcePart(part=_part(item), at=(within,))
                 for within, item in enumerate(items_of(part))
                 if not isinstance(item, CachePoint)
             ]
-            yield unit_of(source, "system" if isinstance(part, SystemPromptPart) else "user", pieces, format)
+            yield map_message(
+                source, "system" if isinstance(part, SystemPromptPart) else "user", pieces, format
+            )
 
 
-def _answer(response: ModelResponse, format: Format) -> Unit[Source]:
-    pieces = [Piece(part=_said(part), at=(at,)) for at, part in enumerate(response.parts)]
-    return unit_of(Source(message=response), "assistant", pieces, format)
+def _answer(response: ModelResponse, format: Format) -> MappedMessage[Source]:
+    pieces = [SourcePart(part=_response_part(part), at=(at,)) for at, part in enumerate(response.parts)]
+    return map_message(Source(message=response), "assistant", pieces, format)
 
 
 def _is_result(part: Any) -> bool:  # noqa: ANN401 - likewise
-    """Return whether a part answers a call; one that asks to try again may do that too."""
+    """Return whether a part answers a call; a retry prompt may do so too."""
     return isinstance(part, ToolReturnPart) or (
         part.part_kind == "retry-prompt" and part.tool_name is not None
     )
@@ -138,7 +143,7 @@ def _result(part: Any) -> ToolResult:  # noqa: ANN401 - likewise
     )
 
 
-def _said(part: Any) -> AnyPart:  # noqa: ANN401 - the parts of a response have no common base
+def _response_part(part: Any) -> AnyPart:  # noqa: ANN401 - the parts of a response have no common base
     match part:
         case TextPart():
             return Text(text=part.content)
@@ -148,7 +153,7 @@ def _said(part: Any) -> AnyPart:  # noqa: ANN401 - the parts of a response have 
         case ToolCallPart():
             return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_json_str())
         case _:
-            return Text(text=_told(part))
+            return Text(text=_as_text(part))
 
 
 def _part(item: Any) -> ResultPart:  # noqa: ANN401 - whatever may stand in a prompt
@@ -158,22 +163,22 @@ def _part(item: Any) -> ResultPart:  # noqa: ANN401 - whatever may stand in a pr
         case TextContent():
             return Text(text=item.content)
         case ImageUrl():
-            return picture_at(item.url)
+            return image_from_url(item.url)
         case BinaryContent() if item.is_image:
             return Image(source="base64", data=item.base64, media_type=item.media_type)
         case BinaryContent():
             return Document(source="base64", data=item.base64, media_type=item.media_type)
         case _:
-            return Text(text=_told(item))
+            return Text(text=_as_text(item))
 
 
-def _told(value: object) -> str:
-    """Return anything else as it is written down."""
+def _as_text(value: object) -> str:
+    """Return any other value as text."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=repr)
 
 
 def _usage(usage: RequestUsage) -> Usage:
-    """Return the figures taken apart: the input counts what was read from the cache and written to it too."""
+    """Return the usage; pydantic-ai's input includes cache reads and writes, which are separated here."""
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     return Usage(
         uncached=max(0, usage.input_tokens - read - written),
@@ -183,22 +188,20 @@ def _usage(usage: RequestUsage) -> Usage:
     )
 
 
-def riders_of(message: ModelRequest) -> list[ModelRequestPart]:
-    """Return the parts of a request that no model sees, and that have to come along all the same."""
+def unseen_parts(message: ModelRequest) -> list[ModelRequestPart]:
+    """Return the parts of a request that no model sees but that have to be sent along."""
     return [part for part in message.parts if not is_seen(part)]
 
 
-_NOBODY = "unknown"
-"""The name of a tool whose call nobody recorded."""
-
-
-def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks: bool) -> list[ModelMessage]:
+def messages_of(
+    sent: OutgoingRequest[Source], history: Sequence[ModelMessage], *, marks: bool
+) -> list[ModelMessage]:
     """Return the messages to send; parts of one request that are still together stay in one.
 
     With `marks` a cache point stands behind each message that the request marks, and is not one of the model's.
     """
     view: list[ModelMessage] = []
-    asked: list[ModelRequestPart] = _carried(sent, history)
+    asked: list[ModelRequestPart] = _orphaned_parts(sent, history)
     owner: ModelRequest | None = None
     names = _names(history)
     for shown in sent.view:
@@ -207,7 +210,7 @@ def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks
             view.extend(_request(owner, asked))
             owner = None
             view.append(_response(shown))
-            asked = _points(shown) if marks else []
+            asked = _cache_points(shown) if marks else []
             continue
         if message is not owner and message is not None:
             if owner is not None:
@@ -216,13 +219,13 @@ def messages_of(sent: Sending[Source], history: Sequence[ModelMessage], *, marks
             owner = message
         asked.extend(_parts(shown, names))
         if marks:
-            asked.extend(_points(shown))
+            asked.extend(_cache_points(shown))
     view.extend(_request(owner, asked))
     return view
 
 
-def _points(shown: Shown[Source]) -> list[ModelRequestPart]:
-    """Return a cache point for what stands right before it, if the request marks that."""
+def _cache_points(shown: ViewMessage[Source]) -> list[ModelRequestPart]:
+    """Return a cache point to follow a message, if the request marks it."""
     if not shown.mark:
         return []
     told = shown.mark.get("cache_control") or {}
@@ -230,23 +233,23 @@ def _points(shown: Shown[Source]) -> list[ModelRequestPart]:
 
 
 def _request(owner: ModelRequest | None, parts: list[ModelRequestPart]) -> list[ModelMessage]:
-    """Return a request with these parts: the one that they came in, if they are all of it as they were."""
+    """Return a request with these parts; the original one if it has exactly these."""
     if owner is None:
         return [ModelRequest(parts=parts)] if parts else []
     seen = [part for part in owner.parts if is_seen(part)]
     if len(parts) == len(seen) and all(one is other for one, other in zip(parts, seen, strict=True)):
         return [owner]
-    return [replace(owner, parts=[*parts, *riders_of(owner)])]
+    return [replace(owner, parts=[*parts, *unseen_parts(owner)])]
 
 
-def _carried(sent: Sending[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
-    """Return what no model sees of requests that are in the view no more: tools and settings that changed there."""
+def _orphaned_parts(sent: OutgoingRequest[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
+    """Return the parts that no model sees of requests that are no longer in the view: changes of tools and settings."""
     kept = {id(shown.source.message) for shown in sent.view if shown.source is not None}
     gone = [message for message in history if isinstance(message, ModelRequest) and id(message) not in kept]
-    return [part for message in gone for part in riders_of(message)]
+    return [part for message in gone for part in unseen_parts(message)]
 
 
-def _parts(shown: Shown[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
+def _parts(shown: ViewMessage[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
     source = shown.source
     if source is None or not isinstance(source.message, ModelRequest):
         return _new(shown.message, names)
@@ -255,7 +258,7 @@ def _parts(shown: Shown[Source], names: Mapping[str, str]) -> list[ModelRequestP
 
 
 def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart:  # noqa: ANN401 - no common base
-    """Return the part with other text in some places."""
+    """Return the part with some texts replaced or dropped."""
     content: list[Any] = []
     for at, item in enumerate(items_of(part)):
         text = changes.get(at)
@@ -269,7 +272,7 @@ def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart: 
     if isinstance(part, SystemPromptPart):
         return replace(part, content="\n".join(map(str, content)))
     return ToolReturnPart(
-        tool_name=part.tool_name or _NOBODY,
+        tool_name=part.tool_name or _UNKNOWN_TOOL,
         content=alone,
         tool_call_id=part.tool_call_id,
         timestamp=part.timestamp,
@@ -277,7 +280,7 @@ def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart: 
     )
 
 
-def _response(shown: Shown[Source]) -> ModelResponse:
+def _response(shown: ViewMessage[Source]) -> ModelResponse:
     source = shown.source.message if shown.source is not None else None
     if not isinstance(source, ModelResponse):
         return ModelResponse(parts=[TextPart(shown.message.text)])
@@ -297,7 +300,7 @@ def _response(shown: Shown[Source]) -> ModelResponse:
 
 
 def _called(part: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - no common base
-    """Return a call with other arguments, in text or in objects as it had them; everything else as it is."""
+    """Return a call with replaced arguments, as text or objects as before; any other part unchanged."""
     if not isinstance(part, ToolCallPart) or part.tool_call_id not in calls:
         return part
     arguments = calls[part.tool_call_id]
@@ -305,15 +308,15 @@ def _called(part: Any, calls: Mapping[str, str]) -> Any:  # noqa: ANN401 - no co
 
 
 def _without_id(part: Any) -> Any:  # noqa: ANN401 - no common base
-    """By the ids of what is left OpenAI would miss the reasoning that went."""
+    """Return a part without its id, by which OpenAI would notice that the reasoning before it was removed."""
     return replace(part, id=None) if isinstance(part, TextPart | ToolCallPart) else part
 
 
 def _new(message: Message, names: Mapping[str, str]) -> list[ModelRequestPart]:
-    """Return parts for what Lowwater wrote: a summary, a result that nobody recorded."""
+    """Return parts for what Lowwater wrote: a summary, or the result of a call that has none."""
     results: list[ModelRequestPart] = [
         ToolReturnPart(
-            tool_name=names.get(result.call_id, _NOBODY),
+            tool_name=names.get(result.call_id, _UNKNOWN_TOOL),
             content=result.text,
             tool_call_id=result.call_id,
             outcome="failed" if result.is_error else "success",
@@ -336,9 +339,6 @@ def _names(history: Sequence[ModelMessage]) -> dict[str, str]:
     }
 
 
-Context = RunContext[Any]
-
-
 class LowwaterCapability(AbstractCapability[Any]):
     """Sends the model a view of the conversation that fits, and records what each call cost.
 
@@ -354,15 +354,17 @@ class LowwaterCapability(AbstractCapability[Any]):
 
     def session(self, conversation: str) -> Session:
         """Return the Lowwater session of a conversation: status, checkpoints, rewind, recall."""
-        return self._sessions.named(conversation)
+        return self._sessions.session(conversation)
 
     async def prepare_model_request(
         self, ctx: Context, request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Send the view; the history of the run stays as it is."""
-        session = self._sessions.asking(_name(ctx), request_context.model.model_name)
+        """Send the view; the history of the run is not changed."""
+        session = self._sessions.session_for_model(_name(ctx), request_context.model.model_name)
         history = request_context.messages
-        sent = await abegin(session, units_of(history, format_of(session)), _preamble(request_context))
+        sent = await aprepare_call(
+            session, map_messages(history, session_format(session)), _preamble(request_context)
+        )
         settings: dict[str, Any] = {**(request_context.model_settings or {})}
         marks = not any("cache" in name for name in settings)
         if marks and sent.system_mark:
@@ -386,14 +388,16 @@ class LowwaterCapability(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Record the answer."""
         session = self._session_of(ctx)
-        await session.arecord(answered(response, format_of(session)).response(format_of(session)))
+        await session.arecord(
+            model_answer(response, session_format(session)).response(session_format(session))
+        )
         return response
 
     async def on_model_request_error(
         self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Try once more if the error taught that the window is smaller than believed."""
-        if request_context.attempt == 1 and learns(self._session_of(ctx), error):
+        """Retry once if the error shows that the context is smaller than assumed."""
+        if request_context.attempt == 1 and learn_limit(self._session_of(ctx), error):
             raise RetryModelRequest from error
         raise error
 
@@ -403,7 +407,7 @@ class LowwaterCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """It holds what no specification can say."""
+        """Return None: a capability with a library cannot be serialised."""
         return None
 
     def _session_of(self, ctx: Context) -> Session:

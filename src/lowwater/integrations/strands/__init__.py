@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lowwater.integrations.framework import missing
+from lowwater.integrations.framework import missing_extra
 
 if TYPE_CHECKING:
     from lowwater.integrations.strands.manager import LowwaterConversationManager
@@ -11,7 +11,7 @@ __all__ = ["LowwaterConversationManager"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the manager when it is asked for, or say what to install."""
+    """Import the manager on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -19,5 +19,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "strands":
             raise
-        raise missing("Strands Agents 1.62 or newer", "strands") from None
+        raise missing_extra("Strands Agents 1.62 or newer", "strands") from None
     return manager.LowwaterConversationManager

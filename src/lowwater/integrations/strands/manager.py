@@ -1,4 +1,4 @@
-"""The conversation manager: the agent keeps every message, the model is sent the view."""
+"""The conversation manager: the agent keeps every message, and the model is sent the view."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
 _COUNTS_APART = ("AnthropicModel", "BedrockModel")
-"""Models whose input tokens leave out what a cache read or wrote, and that take cache points."""
+"""Models whose input tokens exclude cache reads and writes, and that take cache points."""
 
 
 class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  # its types are Strands' affair
@@ -48,19 +48,19 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
 
     @property
     def tools(self) -> list[Any]:
-        """The recall tools: add them to the agent's own."""
+        """The recall tools, to be added to the agent's own."""
         return [self._tool(each["function"]) for each in openai_tools()]
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:  # noqa: ANN401 - Strands' signature
-        """Stand around each call of the model, as soon as there is an agent."""
+        """Wrap each call of the model, as soon as there is an agent."""
         super().register_hooks(registry, **kwargs)
         registry.add_callback(AgentInitializedEvent, self._begin)
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:  # noqa: ANN401 - Strands' signature
-        """Leave the agent's messages as they are: what is sent is decided at each call."""
+        """Do nothing to the agent's messages: what is sent is decided at each call."""
 
     def reduce_context(self, agent: Any, e: Exception | None = None, **_: Any) -> None:  # noqa: ANN401
-        """Make the next request smaller: the provider's refusal tells the window, or else the view is compacted at once."""
+        """Make the next request smaller: by the context length in the provider's refusal, or else by compacting the view."""
         session = self.session(agent)
         if e is not None and _learns(session, e):
             return
@@ -75,7 +75,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
         context: Any,  # noqa: ANN401 - InvokeModelContext
         next_call: Callable[[Any], AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
-        """Carry out one call of the model."""
+        """Make one call of the model with the view, and record its answer."""
         session = self._session_for(context)
         takes_marks = type(context.model).__name__ in _COUNTS_APART and not _config(context).get(
             "cache_config"
@@ -98,13 +98,13 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
             yield event
 
     def _session_for(self, context: Any) -> Session:  # noqa: ANN401 - InvokeModelContext
-        """Return the session of a call, told of the model and the window that the agent has now."""
+        """Return the session of a call, with the agent's current model and context length."""
         session, model = self.session(context.agent), str(_config(context).get("model_id") or "")
         told = (model, context.model.context_window_limit)
         before = self._told.get(context.agent)
         self._told[context.agent] = told
         if before == told:
-            # What a refusal has taught since holds.
+            # What was learned from a refusal since takes precedence.
             return session
         if before is not None and before[0] != model:
             session.use(model)
@@ -128,7 +128,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
 
 
 def _learns(session: Session, error: Exception) -> bool:
-    """Return whether an error told a smaller window than was believed, or refused images that could be dropped."""
+    """Return whether an error showed a smaller context than assumed, or refused images that could be dropped."""
     if refuses_images(str(error)):
         return session.drop_images()
     believed = session.status().context
@@ -150,7 +150,7 @@ def _text_of(system: str | list[dict[str, Any]] | None) -> str:
 
 
 def _tool_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool as the Messages API has it: what stands in the prompt, and so what counts."""
+    """Return a tool in the form of the Messages API, which is what counts in the prompt."""
     schema = spec["inputSchema"]
     return {
         "name": spec["name"],

@@ -1,4 +1,4 @@
-"""Strands' messages as the Messages API has them, and the view as Strands' messages."""
+"""Converts Strands' messages to those of the Messages API, and the view to Strands' messages."""
 
 import json
 from base64 import b64encode
@@ -18,14 +18,14 @@ Json = dict[str, Any]
 
 
 def message_of(message: Mapping[str, Any]) -> Json:
-    """Return a message with as many blocks as it has; what is noted on it beside role and content stays behind."""
+    """Return a message with one block for each of its own; fields other than role and content are dropped."""
     return {"role": message["role"], "content": [_block(block) for block in message["content"]]}
 
 
 def answer_of(message: Mapping[str, Any], usage: Mapping[str, int], *, stop: str, inclusive: bool) -> Json:
-    """Return a model's answer with its usage; `inclusive` says that its input counts what was read from and written to a cache."""
+    """Return a model's answer with its usage; `inclusive`: its input tokens include cache reads and writes."""
     if not all(isinstance(usage[name], int) for name in ("inputTokens", "outputTokens")):
-        # Nothing can be reckoned with these; the session does not believe them, and says so.
+        # Inconsistent figures: the session ignores such usage and logs that.
         told = {"input_tokens": usage["inputTokens"], "output_tokens": usage["outputTokens"]}
         return {**message_of(message), "usage": told, "stop_reason": stop}
     read, written = usage.get("cacheReadInputTokens") or 0, usage.get("cacheWriteInputTokens") or 0
@@ -90,7 +90,7 @@ def _bytes(value: object) -> str:
 
 
 def view_of(ledger: Ledger, messages: Sequence[Json], request: PreparedRequest, *, marks: bool) -> list[Json]:
-    """Return what to send of `messages`, which are all of the conversation; neighbours of one role become one message."""
+    """Return what to send of a whole conversation; adjacent messages of one role are merged."""
     known = dict(zip(branch_of(ledger), messages, strict=False))
     marked = _marked(request, len(ledger.view.items)) if marks else {}
     view: list[Json] = []
@@ -110,7 +110,7 @@ def view_of(ledger: Ledger, messages: Sequence[Json], request: PreparedRequest, 
 
 
 def system_of(system: Any, request: PreparedRequest) -> Any:  # noqa: ANN401 - Strands' SystemPrompt
-    """Return the system prompt with the cache point that the request has behind it; as it is if it has one of its own."""
+    """Return the system prompt with the request's cache point after it; unchanged if it has one of its own."""
     blocks = [{"text": system}] if isinstance(system, str) else list(system or ())
     written = request.as_anthropic().get("system")
     marks = [
@@ -124,12 +124,12 @@ def system_of(system: Any, request: PreparedRequest) -> Any:  # noqa: ANN401 - S
 
 
 def point_of(mark: Mapping[str, Any]) -> Json:
-    """Return a cache mark as Strands has it."""
+    """Return a cache mark as a cache point of Strands'."""
     return {"type": "default"} | ({"ttl": mark["ttl"]} if "ttl" in mark else {})
 
 
 def _marked(request: PreparedRequest, count: int) -> dict[int, Json]:
-    """Return the cache marks of a request by the place of their message."""
+    """Return the cache marks of a request by the index of their message."""
     messages = request.as_anthropic()["messages"]
     lasts = request.lasts
     if (
@@ -148,7 +148,7 @@ def _marked(request: PreparedRequest, count: int) -> dict[int, Json]:
 
 
 def _edited(content: Sequence[Json], edits: Sequence[Edit]) -> list[Json]:
-    """Return blocks with edits made; the paths count blocks as they came."""
+    """Return blocks with edits applied; paths refer to the original blocks."""
     blocks: list[Json | None] = list(content)
     for edit in edits:
         at, *within = edit.path
@@ -171,7 +171,7 @@ def _without_gaps(block: Json) -> Json:
 
 
 def _written_block(part: AnyPart) -> Json:
-    """Return what Lowwater put in place of a block."""
+    """Return the block that Lowwater put in place of another."""
     match part:
         case Text():
             return {"text": part.text}

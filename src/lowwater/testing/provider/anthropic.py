@@ -38,6 +38,47 @@ SECTIONS: tuple[Section, ...] = ("tools", "system", "messages")
 T = TypeVar("T")
 Prefix: TypeAlias = dict[Section, str]
 """What identifies the tools, the system prompt and the messages before a block."""
+THINKING = ("thinking", "redacted_thinking")
+_VERSION = re.compile(r"^claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
+MAX_BYTES = 32 * 1024 * 1024
+_EXPECTED = {
+    str: "a valid string",
+    int: "a valid integer",
+    dict: "a valid dictionary",
+    list: "a valid list",
+    bool: "a valid boolean",
+}
+_FIELDS: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "image": {"source": dict},
+    "document": {"source": dict},
+    "tool_use": {"id": str, "name": str, "input": dict},
+    "tool_result": {"tool_use_id": str},
+    "thinking": {"thinking": str, "signature": str},
+    "redacted_thinking": {"data": str},
+}
+ON_DEMAND_BETA = "compact-2026-09-04"
+THRESHOLD_BETA = "compact-2026-01-12"
+MODELS = (
+    *("claude-fable-5", "claude-mythos-5", "claude-mythos-preview", "claude-opus-5", "claude-sonnet-5"),
+    *("claude-haiku-5-5", "claude-opus-4-8", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-4-6"),
+)
+"""Beginnings of the names of models that compact."""
+MOST_INSTRUCTIONS = 16_384
+_COMPACTION_FIELDS = frozenset(
+    {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
+)
+_ROLE_OF = {"tool_use": "assistant", "tool_result": "user"} | dict.fromkeys(THINKING, "assistant")
+MOST_MARKS = 4
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+LEAST_BUDGET = 1024
+_PLACES = {
+    "tools": "The `tools` differ from those this block was created with.",
+    "system": "The `system` prompt differs from the one this block was created with.",
+    "messages": "The `messages` before this block differ from those it was created with.",
+}
+MESSAGES_DEPEND_ON = ("tool_choice", "thinking")
+"""Settings that, changed, leave tools and system prompt cached but not the messages."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -177,11 +218,6 @@ def _decoded(claim: bytes, kind: type[T]) -> T | None:
         return None
 
 
-THINKING = ("thinking", "redacted_thinking")
-
-_VERSION = re.compile(r"^claude-(?P<family>[a-z]+)-(?P<major>\d)(?:[-.](?P<minor>\d))?(?!\d)")
-
-
 class Block(Struct, frozen=True, kw_only=True):
     """One content block and where it stands."""
 
@@ -196,7 +232,7 @@ class Block(Struct, frozen=True, kw_only=True):
         return str(self.value["type"])
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class MergedTurn(Struct, frozen=True, kw_only=True):
     """Neighbouring messages of one role, which the API reads as one."""
 
     role: str
@@ -259,9 +295,9 @@ def blocks(body: Json) -> Iterator[Block]:
         yield from blocks_of(message, at)
 
 
-def turns(body: Json) -> list[Turn]:
+def turns(body: Json) -> list[MergedTurn]:
     """Return the conversation with neighbouring messages of one role merged; a signed compaction block is no part of it."""
-    merged: list[Turn] = []
+    merged: list[MergedTurn] = []
     for at, message in enumerate(body["messages"]):
         own = blocks_of(message, at)
         if at == 0 and own and own[0].type == "compaction" and own[0].value.get("signature"):
@@ -270,9 +306,9 @@ def turns(body: Json) -> list[Turn]:
                 continue
         if merged and merged[-1].role == message["role"]:
             last = merged.pop()
-            merged.append(Turn(role=last.role, message=last.message, blocks=(*last.blocks, *own)))
+            merged.append(MergedTurn(role=last.role, message=last.message, blocks=(*last.blocks, *own)))
         else:
-            merged.append(Turn(role=message["role"], message=at, blocks=own))
+            merged.append(MergedTurn(role=message["role"], message=at, blocks=own))
     return merged
 
 
@@ -339,27 +375,6 @@ def _bare(value: Json) -> Json:
 
 def _ttl(control: object) -> str:
     return str(control.get("ttl") or "5m") if isinstance(control, dict) else "5m"
-
-
-MAX_BYTES = 32 * 1024 * 1024
-
-_EXPECTED = {
-    str: "a valid string",
-    int: "a valid integer",
-    dict: "a valid dictionary",
-    list: "a valid list",
-    bool: "a valid boolean",
-}
-
-_FIELDS: dict[str, dict[str, type]] = {
-    "text": {"text": str},
-    "image": {"source": dict},
-    "document": {"source": dict},
-    "tool_use": {"id": str, "name": str, "input": dict},
-    "tool_result": {"tool_use_id": str},
-    "thinking": {"thinking": str, "signature": str},
-    "redacted_thinking": {"data": str},
-}
 
 
 def body_size(incoming: Incoming) -> Iterator[Violation]:
@@ -490,20 +505,6 @@ def _field(path: str, holder: Json, name: str, kind: type) -> Iterator[Violation
         yield invalid(f"{where}: Field required")
     elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         yield invalid(f"{where}: Input should be {_EXPECTED[kind]}")
-
-
-ON_DEMAND_BETA = "compact-2026-09-04"
-THRESHOLD_BETA = "compact-2026-01-12"
-MODELS = (
-    *("claude-fable-5", "claude-mythos-5", "claude-mythos-preview", "claude-opus-5", "claude-sonnet-5"),
-    *("claude-haiku-5-5", "claude-opus-4-8", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-4-6"),
-)
-"""Beginnings of the names of models that compact."""
-MOST_INSTRUCTIONS = 16_384
-
-_COMPACTION_FIELDS = frozenset(
-    {"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}
-)
 
 
 def compaction_needs_beta(incoming: Incoming) -> Iterator[Violation]:
@@ -643,9 +644,6 @@ def _betas(incoming: Incoming) -> set[str]:
 
 def _coded(code: str, message: str) -> Violation:
     return Violation(message=message, code=code)
-
-
-_ROLE_OF = {"tool_use": "assistant", "tool_result": "user"} | dict.fromkeys(THINKING, "assistant")
 
 
 def known_roles(incoming: Incoming) -> Iterator[Violation]:
@@ -795,7 +793,7 @@ def results_first(incoming: Incoming) -> Iterator[Violation]:
 
 def results_called(incoming: Incoming) -> Iterator[Violation]:
     """Every result has its call in the previous turn."""
-    nothing = Turn(role="", message=-1, blocks=())
+    nothing = MergedTurn(role="", message=-1, blocks=())
     conversation = turns(incoming.body)
     for before, turn in zip([nothing, *conversation], conversation, strict=False):
         called = {block.value["id"] for block in before.of_type("tool_use")}
@@ -822,8 +820,8 @@ def one_result_per_call(incoming: Incoming) -> Iterator[Violation]:
             seen.add(call)
 
 
-def _with_next(conversation: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
-    return pairwise([*conversation, Turn(role="user", message=len(conversation), blocks=())])
+def _with_next(conversation: list[MergedTurn]) -> Iterator[tuple[MergedTurn, MergedTurn]]:
+    return pairwise([*conversation, MergedTurn(role="user", message=len(conversation), blocks=())])
 
 
 def _is_text(block: Json) -> bool:
@@ -854,9 +852,6 @@ def output_fits(incoming: Incoming) -> Iterator[Violation]:
             f"input length and `max_tokens` exceed context limit: {size} + {output} > {incoming.context_length}, "
             "decrease input length or `max_tokens` and try again"
         )
-
-
-MOST_MARKS = 4
 
 
 def mark_shape(incoming: Incoming) -> Iterator[Violation]:
@@ -904,16 +899,6 @@ def long_marks_first(incoming: Incoming) -> Iterator[Violation]:
                 "Note that blocks are processed in the following order: `tools`, `system`, `messages`."
             )
         short = short or mark.ttl == "5m"
-
-
-BINDING_BETA = "thinking-binding-controls-2026-08-01"
-LEAST_BUDGET = 1024
-
-_PLACES = {
-    "tools": "The `tools` differ from those this block was created with.",
-    "system": "The `system` prompt differs from the one this block was created with.",
-    "messages": "The `messages` before this block differ from those it was created with.",
-}
 
 
 class Signed(Struct, frozen=True, kw_only=True):
@@ -1199,10 +1184,6 @@ def _block(index: int, block: Json) -> Iterator[bytes]:
 
 def _event(name: str, **fields: object) -> bytes:
     return f"event: {name}\ndata: {write({'type': name, **fields})}\n\n".encode()
-
-
-MESSAGES_DEPEND_ON = ("tool_choice", "thinking")
-"""Settings that, changed, leave tools and system prompt cached but not the messages."""
 
 
 class MessagesDialect:

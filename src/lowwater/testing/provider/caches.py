@@ -1,14 +1,55 @@
 """The prompt caches of the providers, each with its way to match a prefix."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lowwater.testing.provider.prompt import BREAKPOINT, Prompt
+from lowwater.testing.provider.prompt import BREAKPOINT, Count, Piece, Prompt
+
+FOREVER = float("inf")
+LEAST = 1_024
+MOST_WRITTEN = 4
+CONSIDERED = 80
+SHORT, LONG = 1_800.0, 43_200.0
+LOOKBACK = 20
+"""Blocks a mark walks back, its own not counted."""
+LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
+INTERVAL = 4_096
+LIFETIME = 86_400.0
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+Reports: TypeAlias = Literal["reads", "writes", "creation", "units"]
+"""What a chat answer tells beside the tokens read: nothing, writes, writes by Qwen's name, or hits and misses."""
+_CLAUDE = re.compile(r"claude-(?P<name>[a-z]+-\d)(?:[-.](?P<minor>\d)(?!\d))?")
+_CLAUDE_LEAST = {
+    "opus-4.5": 4_096,
+    "opus-4.6": 4_096,
+    "opus-4.7": 2_048,
+    "haiku-4.5": 4_096,
+    "fable-5": 512,
+    "fable-5.1": 512,
+    "opus-5": 512,
+    "opus-5.5": 512,
+    "sonnet-5.5": 512,
+    "haiku-5.5": 512,
+}
+_CLAUDE_OTHERS = 1_024
+_NAMES = (
+    ("vllm", r"^vllm/"),
+    ("sglang", r"^sglang/"),
+    ("anthropic", r"claude-"),
+    ("openai", r"(^|/)gpt-(5\.[6-9]|[6-9]|\d\d)"),
+    ("openai-5.5", r"(^|/)(gpt-[345]|chatgpt|codex|o[134](-|$))"),
+    ("gemini", r"(^|/)gemini"),
+    ("deepseek", r"(^|/)deepseek"),
+    ("kimi", r"(^|/)(kimi|moonshot)"),
+    ("qwen", r"(^|/)qw(en|q)"),
+    ("grok", r"(^|/)grok"),
+    ("automatic", r"(^|/)(mistral|codestral|glm|minimax)"),
+)
 
 
 class Used(Struct, frozen=True, kw_only=True):
@@ -55,9 +96,6 @@ class BlockCache:
         return Used(read=read, uncached=prompt.size - read)
 
 
-FOREVER = float("inf")
-
-
 class _Entry(Struct, kw_only=True):
     used: float
     lifetime: float
@@ -84,12 +122,6 @@ class Entries:
         if self.alive(prefix, now):
             lifetime = max(lifetime, self._held[prefix].lifetime)
         self._held[prefix] = _Entry(used=now, lifetime=lifetime)
-
-
-LEAST = 1_024
-MOST_WRITTEN = 4
-CONSIDERED = 80
-SHORT, LONG = 1_800.0, 43_200.0
 
 
 class BreakpointCache:
@@ -133,11 +165,6 @@ class BreakpointCache:
         for old in list(latest)[:-CONSIDERED]:
             del latest[old]
         return set(latest)
-
-
-LOOKBACK = 20
-"""Blocks a mark walks back, its own not counted."""
-LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 
 
 class MarkedCache:
@@ -239,10 +266,6 @@ class SteppedCache:
         return size // self._step * self._step if size >= self._least else 0
 
 
-INTERVAL = 4_096
-LIFETIME = 86_400.0
-
-
 class UnitCache:
     """Stores units at the end of a prompt, at the end of its answer, at intervals, and where two prompts part."""
 
@@ -282,34 +305,12 @@ def _unit(prompt: Prompt, at: int, end: int) -> bytes:
     return prompt.digests[at] + end.to_bytes(8, "big")
 
 
-MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
-
-Reports: TypeAlias = Literal["reads", "writes", "creation", "units"]
-"""What a chat answer tells beside the tokens read: nothing, writes, writes by Qwen's name, or hits and misses."""
-
-
 class Caching(Struct, frozen=True, kw_only=True):
     """One provider's cache: how to make an empty one for a model, and what its chat usage tells."""
 
     name: str
     new: Callable[[str], Cache]
     reports: Reports = "reads"
-
-
-_CLAUDE = re.compile(r"claude-(?P<name>[a-z]+-\d)(?:[-.](?P<minor>\d)(?!\d))?")
-_CLAUDE_LEAST = {
-    "opus-4.5": 4_096,
-    "opus-4.6": 4_096,
-    "opus-4.7": 2_048,
-    "haiku-4.5": 4_096,
-    "fable-5": 512,
-    "fable-5.1": 512,
-    "opus-5": 512,
-    "opus-5.5": 512,
-    "sonnet-5.5": 512,
-    "haiku-5.5": 512,
-}
-_CLAUDE_OTHERS = 1_024
 
 
 def least_of_claude(model: str) -> int:
@@ -357,20 +358,6 @@ _ALL = (
 CACHINGS = {caching.name: caching for caching in _ALL}
 """By name; `automatic` is the longest prefix for as long as it pleases, as of Mistral, GLM and MiniMax."""
 
-_NAMES = (
-    ("vllm", r"^vllm/"),
-    ("sglang", r"^sglang/"),
-    ("anthropic", r"claude-"),
-    ("openai", r"(^|/)gpt-(5\.[6-9]|[6-9]|\d\d)"),
-    ("openai-5.5", r"(^|/)(gpt-[345]|chatgpt|codex|o[134](-|$))"),
-    ("gemini", r"(^|/)gemini"),
-    ("deepseek", r"(^|/)deepseek"),
-    ("kimi", r"(^|/)(kimi|moonshot)"),
-    ("qwen", r"(^|/)qw(en|q)"),
-    ("grok", r"(^|/)grok"),
-    ("automatic", r"(^|/)(mistral|codestral|glm|minimax)"),
-)
-
 
 def caching_of(model: str) -> Caching | None:
     """Return how a model's provider caches, or None for a name that tells nothing."""
@@ -415,3 +402,29 @@ class Machines:
         """Send each of the next calls to an empty machine of its own; those behind them find the old one as it was."""
         with self._lock:
             self._strays = calls
+
+
+class _InstantCache:
+    """Bills prompts without a server, with one cache per model and a clock that stands still."""
+
+    caching: str
+
+    def __init__(self) -> None:
+        self._machines = Machines(now=lambda: 0.0, caching=self.caching)
+
+    def use(self, model: str, prompt: Sequence[Piece], count: Count) -> Used:
+        """Bill a prompt and remember what it leaves behind."""
+        caching = self._machines.caching(model, otherwise=self.caching)
+        return self._machines.use(Prompt(prompt, count), model, caching)
+
+
+class InstantMarkedCache(_InstantCache):
+    """Anthropic's cache; a model that is not a Claude has no minimum size."""
+
+    caching = "anthropic"
+
+
+class InstantRunningCache(_InstantCache):
+    """OpenAI's cache until GPT-5.5."""
+
+    caching = "openai-5.5"

@@ -34,6 +34,13 @@ _MARKS = ("prompt_cache_breakpoint", "cache_control")
 """OpenAI's own; Qwen's, and Claude's behind a router."""
 
 _VERSION = re.compile(r"^gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+ROLES = ("system", "assistant", "user", "tool", "developer")
+LONGEST_NAME = 64
+MOST_BREAKPOINTS = 4
+_MARK = "cache_control"
+LONG = ("12h", "1h")
+CREATED = 1_794_700_800
+"""When every answer was created: a fixed instant, so that the same script gives the same bytes."""
 
 
 def version(model: str) -> tuple[int, int] | None:
@@ -113,10 +120,6 @@ def _mark(value: Json) -> str:
         return BREAKPOINT
     control = value.get("cache_control")
     return str(control.get("ttl") or "5m") if isinstance(control, dict) else ""
-
-
-ROLES = ("system", "assistant", "user", "tool", "developer")
-LONGEST_NAME = 64
 
 
 def api_key(incoming: Incoming) -> Iterator[Violation]:
@@ -355,9 +358,6 @@ def _answers_behind(messages: list[Json], at: int) -> Iterator[tuple[int, Json]]
         yield index, messages[index]
 
 
-MOST_BREAKPOINTS = 4
-
-
 def output_limit_positive(incoming: Incoming) -> Iterator[Violation]:
     """At least one token of output has to be allowed."""
     for name in ("max_completion_tokens", "max_tokens"):
@@ -445,9 +445,6 @@ def _too_long(incoming: Incoming, however: str) -> Violation:
         "messages",
         "context_length_exceeded",
     )
-
-
-_MARK = "cache_control"
 
 
 def mark_not_on_message(incoming: Incoming) -> Iterator[Violation]:
@@ -563,9 +560,6 @@ def _event(value: Json) -> bytes:
     return f"data: {write(value)}\n\n".encode()
 
 
-LONG = ("12h", "1h")
-
-
 def prompt_of(incoming: Incoming, message: Json, thought: str) -> Prompt:
     """Return a request and the message that answers it; what was thought stands before the message, unseen."""
     body = incoming.body
@@ -601,10 +595,6 @@ def prompt_usage(used: Used, reports: Reports) -> Json:
                 "prompt_cache_hit_tokens": used.read,
                 "prompt_cache_miss_tokens": used.prompt - used.read,
             }
-
-
-CREATED = 1_794_700_800
-"""When every answer was created: a fixed instant, so that the same script gives the same bytes."""
 
 
 class ChatDialect:

@@ -18,6 +18,9 @@ BREAKPOINT = "breakpoint"
 
 MEDIA_TOKENS = 1_500
 """What an image, a file or a sound weighs here, whatever its size."""
+Json: TypeAlias = dict[str, Any]
+DELTA = 16
+"""Characters in one piece of a stream."""
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -130,9 +133,6 @@ class Prompt:
         return [at for at, piece in enumerate(self.pieces) if piece.mark in marks]
 
 
-Json: TypeAlias = dict[str, Any]
-
-
 class Violation(Struct, frozen=True, kw_only=True):
     """How a request breaks a rule, in the provider's words."""
 
@@ -186,10 +186,6 @@ def first_refusal(rules: Iterable[Rule], incoming: Incoming) -> Refusal | None:
         for violation in rule(incoming):
             return Refusal(rule=rule.__name__, violation=violation)
     return None
-
-
-DELTA = 16
-"""Characters in one piece of a stream."""
 
 
 class Dialect(Protocol):

@@ -25,53 +25,7 @@ from lowwater.testing.provider.prompt import (
     write,
 )
 
-
-class Memory:
-    """The responses of one provider."""
-
-    def __init__(self) -> None:
-        self._conversations: dict[str, list[Json]] = {}
-        self._items: dict[str, Json] = {}
-
-    def keep(self, response_id: str, items: list[Json]) -> None:
-        """Remember a conversation that ends with a response."""
-        self._conversations[response_id] = items
-        self._items |= {str(item["id"]): item for item in items if item.get("id")}
-
-    def conversation(self, response_id: object) -> list[Json] | None:
-        """Return the conversation that ends with a response, if it is remembered."""
-        return self._conversations.get(str(response_id)) if response_id is not None else None
-
-    def item(self, item_id: object) -> Json | None:
-        """Return an item by its id, if it is remembered."""
-        return self._items.get(str(item_id))
-
-
 _SEAL = 32
-
-
-class Sealing:
-    """Seals texts and opens its own; a key makes those of one provider worthless to another."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def sealed(self, text: str) -> str:
-        """Return a text as `encrypted_content`."""
-        said = text.encode()
-        return b64encode(hmac.digest(self._key, said, "sha256") + said).decode()
-
-    def opened(self, content: str) -> str | None:
-        """Return the text in `encrypted_content`, or None if it was not sealed here."""
-        try:
-            opened = b64decode(content, validate=True)
-        except ValueError:
-            return None
-        seal, said = opened[:_SEAL], opened[_SEAL:]
-        whole = hmac.compare_digest(seal, hmac.digest(self._key, said, "sha256"))
-        return said.decode() if whole else None
-
-
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 OF_MODEL = (*CALLS, "reasoning", "web_search_call", "file_search_call", "code_interpreter_call")
@@ -97,6 +51,88 @@ TYPES = (
 _KINDS = {"input_text": "text", "output_text": "text", "input_image": "image", "input_file": "file"}
 _UNSEEN = ("id", "status", "annotations", "logprobs", "phase", "prompt_cache_breakpoint")
 """What a model is not shown of an item or of its content."""
+ROLES = ("assistant", "system", "developer", "user")
+SAID = ("input_text", "input_image", "input_file")
+ANSWERED = ("output_text", "refusal")
+_MOVED = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+}
+_REQUIRED = {
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "reasoning": ("id",),
+    "item_reference": ("id",),
+    "compaction": ("encrypted_content",),
+}
+_LED_BY = "_by_"
+"""Stands in the id of an item between its own and that of the reasoning that led to it."""
+LEAST_OUTPUT = 16
+MOST_BREAKPOINTS = 4
+LIFETIMES = ("30m", "12h")
+ENCRYPTED = "reasoning.encrypted_content"
+_ECHOED: Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+
+
+class ResponseLog:
+    """The responses of one provider."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, list[Json]] = {}
+        self._items: dict[str, Json] = {}
+
+    def keep(self, response_id: str, items: list[Json]) -> None:
+        """Remember a conversation that ends with a response."""
+        self._conversations[response_id] = items
+        self._items |= {str(item["id"]): item for item in items if item.get("id")}
+
+    def conversation(self, response_id: object) -> list[Json] | None:
+        """Return the conversation that ends with a response, if it is remembered."""
+        return self._conversations.get(str(response_id)) if response_id is not None else None
+
+    def item(self, item_id: object) -> Json | None:
+        """Return an item by its id, if it is remembered."""
+        return self._items.get(str(item_id))
+
+
+class Sealing:
+    """Seals texts and opens its own; a key makes those of one provider worthless to another."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sealed(self, text: str) -> str:
+        """Return a text as `encrypted_content`."""
+        said = text.encode()
+        return b64encode(hmac.digest(self._key, said, "sha256") + said).decode()
+
+    def opened(self, content: str) -> str | None:
+        """Return the text in `encrypted_content`, or None if it was not sealed here."""
+        try:
+            opened = b64decode(content, validate=True)
+        except ValueError:
+            return None
+        seal, said = opened[:_SEAL], opened[_SEAL:]
+        whole = hmac.compare_digest(seal, hmac.digest(self._key, said, "sha256"))
+        return said.decode() if whole else None
 
 
 def items_of(body: Json) -> list[Json]:
@@ -127,7 +163,7 @@ def is_of_model(item: Json) -> bool:
     return kind in OF_MODEL or (kind == "message" and item.get("role") == "assistant")
 
 
-def resolved(body: Json, memory: Memory) -> list[Json]:
+def resolved(body: Json, memory: ResponseLog) -> list[Json]:
     """Return all items that the model is asked with: remembered ones, then those that were sent."""
     found = list(memory.conversation(body.get("previous_response_id")) or [])
     for item in items_of(body):
@@ -193,25 +229,6 @@ def _shown(part: Json) -> Json:
 
 def _mark(part: Json) -> str:
     return BREAKPOINT if part.get("prompt_cache_breakpoint") is not None else ""
-
-
-ROLES = ("assistant", "system", "developer", "user")
-SAID = ("input_text", "input_image", "input_file")
-ANSWERED = ("output_text", "refusal")
-_MOVED = {
-    "messages": "input",
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
-    "response_format": "text.format",
-    "reasoning_effort": "reasoning.effort",
-}
-_REQUIRED = {
-    "function_call": ("call_id", "name", "arguments"),
-    "custom_tool_call": ("call_id", "name", "input"),
-    "reasoning": ("id",),
-    "item_reference": ("id",),
-    "compaction": ("encrypted_content",),
-}
 
 
 def parameters_of_chat(incoming: Incoming) -> Iterator[Violation]:
@@ -338,10 +355,6 @@ def _not_among(value: object, allowed: tuple[str, ...], where: str) -> Violation
     return invalid(f"Invalid value: '{value}'. Supported values are: {listed}.", where, "invalid_value")
 
 
-_LED_BY = "_by_"
-"""Stands in the id of an item between its own and that of the reasoning that led to it."""
-
-
 def led_by(item_id: str, reasoning_id: str) -> str:
     """Return an item's id that tells which reasoning led to it."""
     return f"{item_id}{_LED_BY}{reasoning_id}" if reasoning_id else item_id
@@ -350,7 +363,7 @@ def led_by(item_id: str, reasoning_id: str) -> str:
 class Conversation:
     """The rules that need to know what this provider has said before."""
 
-    def __init__(self, memory: Memory, sealing: Sealing) -> None:
+    def __init__(self, memory: ResponseLog, sealing: Sealing) -> None:
         self._memory = memory
         self._sealing = sealing
         self.rules: tuple[Rule, ...] = (
@@ -466,11 +479,6 @@ def _words(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-LEAST_OUTPUT = 16
-MOST_BREAKPOINTS = 4
-LIFETIMES = ("30m", "12h")
-
-
 def name_lengths(incoming: Incoming) -> Iterator[Violation]:
     """Names of functions have 1 to 64 characters, offered or called."""
     for where, name in names(incoming.body):
@@ -544,7 +552,7 @@ def input_fits(prompt: Callable[[Incoming], list[Piece]]) -> Rule:
     return input_fits
 
 
-def rules(memory: Memory, sealing: Sealing) -> tuple[Rule, ...]:
+def rules(memory: ResponseLog, sealing: Sealing) -> tuple[Rule, ...]:
     """Return the rules; each may rely on those before it."""
 
     def prompt(incoming: Incoming) -> list[Piece]:
@@ -654,25 +662,6 @@ def _event(name: str, number: int, /, **fields: object) -> bytes:
     return f"event: {name}\ndata: {write(told)}\n\n".encode()
 
 
-ENCRYPTED = "reasoning.encrypted_content"
-_ECHOED: Json = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "reasoning": {"effort": None, "summary": None},
-    "store": True,
-    "temperature": 1.0,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": 1.0,
-    "truncation": "disabled",
-}
-
-
 class ResponsesDialect:
     """Speaks the Responses API."""
 
@@ -681,7 +670,7 @@ class ResponsesDialect:
     def __init__(self, *, ids: Ids, key: bytes, machines: Machines | None = None) -> None:
         self._ids = ids
         self._machines = machines or Machines()
-        self._memory = Memory()
+        self._memory = ResponseLog()
         self._sealing = Sealing(key)
         self._chat = ChatDialect(ids=ids)
         self.rules = rules(self._memory, self._sealing)

@@ -46,6 +46,9 @@ from lowwater.testing.provider.prompt import (
 from lowwater.testing.provider.responses_api import ResponsesDialect
 
 _SECRET = ("x-api-key", "authorization", "cookie")
+GRACE = 5
+"""Seconds for answers under way when the server is stopped."""
+EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -108,10 +111,6 @@ class Script:
     def next(self, seen: Seen) -> Answer:
         """Return the answer to a request that broke no rule."""
         return self._choose(seen) if self._choose else next(self._left, self._default)
-
-
-GRACE = 5
-"""Seconds for answers under way when the server is stopped."""
 
 
 class Server:
@@ -180,9 +179,6 @@ class _Uvicorn(uvicorn.Server):
     def stop(self) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
-
-
-EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ from lowwater.testing.store_contract.samples import (
     turn,
 )
 
+_ONE, _TWO, _THREE = (bytes([number]) * 16 for number in (1, 2, 3))
+
 
 def _a_session_is_listed_with_all_that_is_told_of_it(reopen: Open) -> None:
     store = reopen()
@@ -279,9 +281,6 @@ SEARCHING: tuple[Check, ...] = (
     _any_text_is_a_legal_search,
 )
 CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = (_what_is_concealed_is_not_found,)
-
-
-_ONE, _TWO, _THREE = (bytes([number]) * 16 for number in (1, 2, 3))
 
 
 def _left(store_session: str, *keys: bytes, tenant: str = "t", hint: str = "") -> Fingerprint:

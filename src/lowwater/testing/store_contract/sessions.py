@@ -32,6 +32,21 @@ from lowwater.testing.store_contract.samples import (
     turn,
 )
 
+_TWO = Appended(at=4.0, messages=(*said("three").messages, *said("four").messages), tokens=(3, 4))
+_LEDGER: tuple[Entry, ...] = (
+    Opened(at=0.5, model="m", vocabulary="words"),
+    PreambleChanged(at=0.75, system=b'"be \xc3\xa9"', tools=b"[]", tokens=2),
+    said("one"),
+    said("two", at=2.0),
+    Checkpointed(at=2.5, name="before-compaction-1"),
+    summarized(2),
+    _TWO,
+    Appended(at=4.5, messages=(), tokens=()),
+    ModelChanged(at=5.0, model="n"),
+    Rewound(at=6.0, to=4, discard_later=True),
+    said("one", at=7.0),
+)
+
 
 def _a_stale_version_is_refused_and_nothing_is_written(reopen: Open) -> None:
     store = reopen()
@@ -172,22 +187,6 @@ APPENDING: tuple[Check, ...] = (
     _any_text_is_a_name_and_a_message,
     _threads_that_retry_lose_nothing,
     _a_closed_store_says_so,
-)
-
-
-_TWO = Appended(at=4.0, messages=(*said("three").messages, *said("four").messages), tokens=(3, 4))
-_LEDGER: tuple[Entry, ...] = (
-    Opened(at=0.5, model="m", vocabulary="words"),
-    PreambleChanged(at=0.75, system=b'"be \xc3\xa9"', tools=b"[]", tokens=2),
-    said("one"),
-    said("two", at=2.0),
-    Checkpointed(at=2.5, name="before-compaction-1"),
-    summarized(2),
-    _TWO,
-    Appended(at=4.5, messages=(), tokens=()),
-    ModelChanged(at=5.0, model="n"),
-    Rewound(at=6.0, to=4, discard_later=True),
-    said("one", at=7.0),
 )
 
 

@@ -62,13 +62,20 @@ _THINKING = st.one_of(
 )
 _SAID: st.SearchStrategy[list[AnyPart]] = st.lists(_TEXT | _IMAGE | _DOCUMENT, min_size=1, max_size=3)
 _OUTPUT: st.SearchStrategy[list[ResultPart]] = st.lists(_TEXT | _TEXT | _IMAGE, max_size=2)
-
-
 _ALONE = (
     Slot(speaker="user"),
     Slot(speaker="model"),
     Slot(speaker="model", call_ids=("call_a", "call_b")),
     Slot(speaker="tools", call_ids=("call_a",)),
+)
+_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
+_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
+_TOKENS = st.integers(min_value=0, max_value=5_000)
+_STEPS = st.lists(
+    st.sampled_from(
+        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
+    ),
+    max_size=14,
 )
 
 
@@ -112,9 +119,6 @@ def _result(draw: st.DrawFn, call_id: str) -> ToolResult:
 def preambles() -> st.SearchStrategy[bytes]:
     """Return a strategy for a system prompt as JSON."""
     return texts().map(msgspec.json.encode)
-
-
-_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
 
 
 def draw_compaction(draw: st.DrawFn, ledger: Ledger, at: float) -> Compacted | None:
@@ -212,16 +216,6 @@ def _placeholders(message: Message) -> tuple[Edit, ...]:
             case _:
                 pass
     return tuple(edits)
-
-
-_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
-_TOKENS = st.integers(min_value=0, max_value=5_000)
-_STEPS = st.lists(
-    st.sampled_from(
-        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
-    ),
-    max_size=14,
-)
 
 
 def ledger_entries() -> st.SearchStrategy[list[Entry]]:

@@ -20,6 +20,23 @@ _NOTABLE = (
 )
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
 _TEXTS = st.sampled_from(_NOTABLE) | st.text(_CHARACTERS, max_size=24)
+_ODD = (
+    "1.0",
+    "1e5",
+    "1E+2",
+    "-0",
+    "0.10",
+    "-1.50e-7",
+    "123456789012345678901234567890",
+    "9007199254740993",
+    "1e400",
+)
+_UNKNOWN = ("x_trace", "x-vendor", "annotations2", "ключ", "key with blanks", "_", "0")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+_ROUNDS = st.sampled_from(((), (1,), (2,), (1, 1), (3, 1)))
+_EXCHANGES = st.lists(st.tuples(_ROUNDS, st.booleans()), min_size=1, max_size=3)
+_SIGNATURES = st.sampled_from(("EqQBCkYIBhgCKkD==", "ErcCsig/with+base64=="))
+_MOST_MARKS = 4
 
 
 def texts() -> st.SearchStrategy[str]:
@@ -40,21 +57,6 @@ def names() -> st.SearchStrategy[str]:
 def base64s() -> st.SearchStrategy[str]:
     """Return a strategy for short base64 data."""
     return st.sampled_from(("iVBORw0KGgo=", "R0lGODlhAQABAAAAACw=", "JVBERi0xLjcK"))
-
-
-_ODD = (
-    "1.0",
-    "1e5",
-    "1E+2",
-    "-0",
-    "0.10",
-    "-1.50e-7",
-    "123456789012345678901234567890",
-    "9007199254740993",
-    "1e400",
-)
-_UNKNOWN = ("x_trace", "x-vendor", "annotations2", "ключ", "key with blanks", "_", "0")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 class Number(Struct, frozen=True, kw_only=True):
@@ -149,10 +151,6 @@ def arguments() -> st.SearchStrategy[Fields]:
     return st.dictionaries(st.sampled_from(("path", "limit", "pattern", "値")), _VALUES, max_size=3)
 
 
-_ROUNDS = st.sampled_from(((), (1,), (2,), (1, 1), (3, 1)))
-_EXCHANGES = st.lists(st.tuples(_ROUNDS, st.booleans()), min_size=1, max_size=3)
-
-
 class Slot(Struct, frozen=True, kw_only=True):
     """A place for one message: the model's may make calls, a tool slot answers all of them."""
 
@@ -177,9 +175,6 @@ def _slots(exchanges: list[tuple[tuple[int, ...], bool]]) -> list[Slot]:
             slots.append(Slot(speaker="model"))
     return slots
 
-
-_SIGNATURES = st.sampled_from(("EqQBCkYIBhgCKkD==", "ErcCsig/with+base64=="))
-_MOST_MARKS = 4
 
 _TEXT: st.SearchStrategy[Fields] = spoken().map(lambda text: {"type": "text", "text": text})
 _SOURCE: st.SearchStrategy[Fields] = st.one_of(

@@ -1,4 +1,4 @@
-"""What the loop needs from the outside, and what it says and hears in a provider's format."""
+"""The interfaces between the loop and the world (model, user interface), and messages in a provider's format."""
 
 import signal
 import threading
@@ -15,13 +15,13 @@ from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 
 Show = Callable[[str], None]
-
-
 """Takes a piece of an answer's text as it comes."""
+STOPPED = "stopped; what came of the answer is kept"
+"""The message of the AnswerFailed for an answer that the user stopped."""
 
 
 class Upstream(Protocol):
-    """One model at one place."""
+    """A model at an address, as the agent asks it."""
 
     @property
     def model(self) -> str:
@@ -30,36 +30,36 @@ class Upstream(Protocol):
 
     @property
     def base_url(self) -> str:
-        """Where it is asked; empty for its provider's own address."""
+        """The address; empty for its provider's own."""
         ...
 
     @property
     def format(self) -> Format:
-        """The format that is spoken there."""
+        """The message format of the API there."""
         ...
 
     @property
     def max_output(self) -> int | None:
-        """The tokens that its answers can have at most; None if that is not known."""
+        """The most tokens that an answer can have; None if that is not known."""
         ...
 
     def ask(self, fields: Mapping[str, Any], *, max_tokens: int, show: Show) -> bytes:
-        """Return the whole answer, its text shown as it comes; raise AnswerFailed, or PromptTooLong.
+        """Return the complete answer, calling `show` with its text as it comes; raise AnswerFailed or PromptTooLong.
 
-        Whatever stops it half way, the user included, is an AnswerFailed with what came until then.
+        Anything that stops it half-way, Ctrl-C included, is an AnswerFailed with the text that came until then.
         """
         ...
 
 
 class Watcher(Protocol):
-    """Is shown what happens in a turn."""
+    """Is notified of what happens in a turn, to show it to the user."""
 
     def said(self, piece: str, /) -> None:
         """Take a piece of the model's text."""
         ...
 
     def calling(self, call: ToolCall, /) -> None:
-        """Take a tool call that is about to be answered."""
+        """Take a tool call that is about to run."""
         ...
 
     def called(self, call: ToolCall, outcome: Outcome, /) -> None:
@@ -67,25 +67,19 @@ class Watcher(Protocol):
         ...
 
     def note(self, sentence: str, /) -> None:
-        """Take something worth knowing that nobody said."""
+        """Take a notice from the agent itself."""
         ...
 
 
-STOPPED = "stopped; what came of the answer is kept"
-
-
-"""What an answer fails with that the user stopped."""
-
-
-class Answered(Struct, frozen=True, kw_only=True):
+class AnsweredCall(Struct, frozen=True, kw_only=True):
     """A tool call with its outcome."""
 
     call: ToolCall
     outcome: Outcome
 
 
-def results_in(answered: Iterable[Answered], format: Format) -> list[dict[str, Any]]:
-    """Return the messages that bring tool results to the model."""
+def result_messages(answered: Iterable[AnsweredCall], format: Format) -> list[dict[str, Any]]:
+    """Return the messages with tool results for the model."""
     if format != "anthropic":
         return [
             {"role": "tool", "tool_call_id": each.call.id, "content": each.outcome.text} for each in answered
@@ -99,7 +93,7 @@ def results_in(answered: Iterable[Answered], format: Format) -> list[dict[str, A
 
 
 def text_answer(text: str, usage: Usage, format: Format, *, model: str) -> bytes:
-    """Return an answer of text alone as its provider would have given it whole."""
+    """Return an answer that is only text in the form of the provider's API."""
     if format == "anthropic":
         return write_json(
             {
@@ -108,7 +102,7 @@ def text_answer(text: str, usage: Usage, format: Format, *, model: str) -> bytes
                 "model": model,
                 "content": [{"type": "text", "text": text}],
                 "stop_reason": "end_turn",
-                "usage": usage_in(usage, format),
+                "usage": usage_fields(usage, format),
             }
         )
     message = {"role": "assistant", "content": text}
@@ -117,13 +111,13 @@ def text_answer(text: str, usage: Usage, format: Format, *, model: str) -> bytes
             "object": "chat.completion",
             "model": model,
             "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": usage_in(usage, format),
+            "usage": usage_fields(usage, format),
         }
     )
 
 
-def usage_in(usage: Usage, format: Format) -> dict[str, Any]:
-    """Return what a call consumed as its provider reports it."""
+def usage_fields(usage: Usage, format: Format) -> dict[str, Any]:
+    """Return the usage of a call in the form of the provider's API."""
     if format == "anthropic":
         return {
             "input_tokens": usage.uncached,
@@ -160,13 +154,13 @@ class _Event(Struct):
     choices: list[_Choice] | None = None
 
 
-def text_in(event: bytes) -> str:
-    """Return the piece of the answer's text that a streamed event brings, in either format; mostly nothing."""
+def streamed_text(event: bytes) -> str:
+    """Return the text in a streamed event, in either format; often empty."""
     try:
-        said = read_json(event, _Event)
+        decoded = read_json(event, _Event)
     except BadInput:
         return ""
-    deltas = [said.delta, *(choice.delta for choice in said.choices or [])]
+    deltas = [decoded.delta, *(choice.delta for choice in decoded.choices or [])]
     return "".join(
         (delta.text or delta.content or delta.refusal or "") for delta in deltas if delta is not None
     )
@@ -174,7 +168,7 @@ def text_in(event: bytes) -> str:
 
 @contextmanager
 def defer_interrupt() -> Iterator[None]:
-    """Put Ctrl-C off until what is done inside is done; then it is a KeyboardInterrupt as ever."""
+    """Defer Ctrl-C to the end of the block, where it raises KeyboardInterrupt as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
