@@ -7,7 +7,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.turns.commit import Acted
 from lowwater.core.turns.state import State
-from lowwater.session.driver import with_wasted_spending, summary_spending
+from lowwater.session.driver import summary_spending, with_wasted_spending
 from lowwater.testing.store_contract.samples import compaction
 from tests.core.turns.test_parked import session
 
