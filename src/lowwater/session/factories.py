@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,9 +27,11 @@ from lowwater.settings import Settings
 from lowwater.stores import opening
 from lowwater.stores.shared import Conceal, conceal_nothing
 from lowwater.stores.sqlite.connections import SQLITE, sqlite_address
-from lowwater.stores.sqlite.salvage import Examined, SalvagedSession, examine, salvage
 from lowwater.stores.sqlite.store import SqliteStore
-from lowwater.summarizers.model import ModelSummarizer
+
+if TYPE_CHECKING:
+    from lowwater.stores.sqlite.salvage import SalvagedSession
+
 
 VARIABLE = "LOWWATER_STORE"
 """The environment variable with the address of the default store."""
@@ -192,9 +195,11 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 def verify(address: str) -> Verification:
     """Read everything in the store at an address, without changing it, and return what cannot be read."""
+    from lowwater.stores.sqlite.salvage import examine  # noqa: PLC0415 - loaded when it is asked for
+
     path = file_at(address)
     if path is not None:
-        found: Examined = examine(_existing(path))
+        found = examine(_existing(path))
         return Verification(
             problems=found.problems,
             sessions=tuple(
@@ -215,8 +220,10 @@ def verify(address: str) -> Verification:
         store.close()
 
 
-def salvaged(address: str, to: Path, *, redact: bool = True) -> list[SalvagedSession]:
+def salvaged(address: str, to: Path, *, redact: bool = True) -> "list[SalvagedSession]":
     """Write what is intact in a damaged SQLite store into a new one at `to`; the damaged one is only read."""
+    from lowwater.stores.sqlite.salvage import salvage  # noqa: PLC0415 - loaded when it is asked for
+
     path = _sqlite_only(address, "salvage", "restore a dump of the database, or see PostgreSQL's manual")
     _refuse_existing(to)
     # Nobody uses the new file before it is complete, so single commits need not wait for the disk.
@@ -237,7 +244,7 @@ def backed_up(address: str, to: Path) -> None:
         store.close()
 
 
-def lost_words(session: SalvagedSession) -> str:
+def lost_words(session: "SalvagedSession") -> str:
     """Return what is lost of a session, in words; empty if nothing is."""
     losses = (
         (session.lost_messages, "damaged message", "become tombstones"),
@@ -307,6 +314,8 @@ def compacts(summarizer: Summarizer | AsyncSummarizer) -> bool:
 
 def _writer(given: Writer) -> Summarizer | AsyncSummarizer:
     if isinstance(given, str):
+        from lowwater.summarizers.model import ModelSummarizer  # noqa: PLC0415 - for those who name a model
+
         context = load_registry().find(given).context_length
         return installed_writer(given) or ModelSummarizer(
             model=given, context_length=context, tokenizer=counter_for(given)

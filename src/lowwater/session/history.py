@@ -1,24 +1,26 @@
 """The past of a session: reading its ledger, recalling originals, checkpoints and rewinds, splits."""
 
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
-from lowwater.core.recall.expand import expand
-from lowwater.core.recall.recalled import Expansion, Recalled
-from lowwater.core.recall.search import Room, recall, room_in
 from lowwater.core.stored import About, Hit
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.rewind import Checkpoint, position_of
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.view import View, join_neighbours, neighbours_to_join
 from lowwater.session.dependencies import Dependencies
-from lowwater.session.recall_tools import RecallTools
 from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
 from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
+
+if TYPE_CHECKING:
+    from lowwater.core.accounts.difference import Difference
+    from lowwater.core.recall.recalled import Expansion, Recalled
+    from lowwater.core.recall.search import Room
+    from lowwater.session.recall_tools import RecallTools
 
 
 class SessionHistory:
@@ -29,9 +31,8 @@ class SessionHistory:
         self._configured = setup
         self._dependencies = dependencies
         # One object for all calls: answers to several calls in one message share the room that is left.
-        self._recall_tools = RecallTools(
-            lambda: self.ledger, tokenizer=self._setup.tokenizer, room=self._room, search=self._search
-        )
+        self._recall_tools: RecallTools | None = None
+        self._making_tools = Lock()
 
     @property
     def _setup(self) -> Setup:
@@ -114,18 +115,22 @@ class SessionHistory:
             lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
         )
 
-    def diff(self, before: str | int, *, after: str | int | None = None) -> Difference:
+    def diff(self, before: str | int, *, after: str | int | None = None) -> "Difference":
         """Return how the view at checkpoint `before` differs from the view at `after`, or from the current view."""
+        from lowwater.core.accounts.difference import difference  # noqa: PLC0415 - loaded when it is asked for
+
         require_place(before, "`before`")
         return self._shared.read(
             lambda state: difference(_view_at(state.ledger, before), _view_at(state.ledger, after))
         )
 
-    def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> list[Recalled]:
+    def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> "list[Recalled]":
         """Return original messages: those that a handle such as `lw:412` or `lw:12-40` names, or the best matches for words.
 
         Each comes with its group and `near` messages before and after it.
         """
+        from lowwater.core.recall.search import recall  # noqa: PLC0415 - loaded when it is asked for
+
         if wanted != "":
             require_text(wanted, "what to recall")
         require_count(limit, "limit", least=0)
@@ -134,16 +139,28 @@ class SessionHistory:
             lambda state: recall(state.ledger, wanted, search=self._search, limit=limit, near=near)
         )
 
-    def expand(self, handle: str) -> Expansion:
+    def expand(self, handle: str) -> "Expansion":
         """Return what a summary or a range of messages, named by a handle such as `lw:12-408`, was made of: one level down."""
+        from lowwater.core.recall.expand import expand  # noqa: PLC0415 - loaded when it is asked for
+
         require_text(handle, "a handle")
         return self._shared.read(lambda state: expand(state.ledger, handle))
 
-    def recall_tools(self) -> RecallTools:
+    def recall_tools(self) -> "RecallTools":
         """Return the tools with which the model itself can search and expand: add them to the request, and let them answer its calls."""
+        from lowwater.session.recall_tools import RecallTools  # noqa: PLC0415 - loaded when it is asked for
+
+        if self._recall_tools is None:
+            made = RecallTools(
+                lambda: self.ledger, tokenizer=self._setup.tokenizer, room=self._room, search=self._search
+            )
+            with self._making_tools:
+                self._recall_tools = self._recall_tools or made
         return self._recall_tools
 
-    def _room(self) -> Room:
+    def _room(self) -> "Room":
+        from lowwater.core.recall.search import room_in  # noqa: PLC0415 - loaded when it is asked for
+
         windows = self._dependencies.windows
         return room_in(
             windows.applied(self._shared.state), windows.applied_to(self._setup, self._shared.state)
