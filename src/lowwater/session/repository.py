@@ -3,7 +3,7 @@
 Every change is worked out on a `State`, then written to the store in one transaction, and only then shown to anybody:
 
 - `prepare` stores the new ledger entries (new messages, a changed system prompt, a compaction if there was one) and the
-  events of that compaction.
+  turn's events: each compaction, or the reason why there was none.
 - `record` stores the model's answer as an entry and the turn's record (its usage and cost).
 - Both also store the rest of the state as bytes (`carried`), unless it did not change.
 - Rewinds, checkpoints, switches of model and the like are entries, stored as they happen.

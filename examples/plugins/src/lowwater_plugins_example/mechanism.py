@@ -23,7 +23,7 @@ _LINE = 20
 """The tokens of the line that replaces it."""
 
 
-def propose(items: Sequence[Item], zones: Zones, making: EditContext) -> Proposal | None:
+def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Proposal | None:
     """Propose every call in the middle that has a long text among its arguments."""
     targets: list[Target] = []
     left = 0
@@ -32,27 +32,27 @@ def propose(items: Sequence[Item], zones: Zones, making: EditContext) -> Proposa
         if isinstance(item, Summary):
             continue
         for path, part in parts_of(item):
-            if isinstance(part, ToolCall) and (shorter := _shortened(part, item.number, making)):
+            if isinstance(part, ToolCall) and (shorter := _shortened(part, item.number, context)):
                 tokens = share_of_tokens(item.tokens, item.message.parts, [part])
                 targets.append(Target(item=at, path=path, tokens=tokens))
                 left += min(tokens, tokens * len(shorter.arguments) // len(part.arguments) + _LINE)
     return offer(NAME, items, targets, left=left)
 
 
-def apply(items: Sequence[Item], proposal: Proposal, making: EditContext) -> list[Item]:
+def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
     """Return the items with the proposal's calls shortened, each only where that makes it smaller."""
     kept = list(items)
     for target in proposal.targets:
         item = kept[target.item]
         call = dict(parts_of(item)).get(target.path)
         if isinstance(call, ToolCall) and not isinstance(item, Summary):
-            shorter = _shortened(call, item.number, making)
+            shorter = _shortened(call, item.number, context)
             edits = [Edit(path=target.path, by=shorter)] if shorter else []
-            kept[target.item] = edit_if_smaller(item, edits, making.size)
+            kept[target.item] = edit_if_smaller(item, edits, context.size)
     return kept
 
 
-def _shortened(call: ToolCall, number: int, making: EditContext) -> ToolCall | None:
+def _shortened(call: ToolCall, number: int, context: EditContext) -> ToolCall | None:
     """Return the call with a line in place of each long text; None if it has none, or its arguments are no JSON object."""
     if len(call.arguments) < _LONG:
         return None
@@ -60,7 +60,7 @@ def _shortened(call: ToolCall, number: int, making: EditContext) -> ToolCall | N
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
     except msgspec.MsgspecError:
         return None
-    back = way_back(number, None, offers_recall=making.offers_recall)
+    back = way_back(number, None, offers_recall=context.offers_recall)
     shorter = {
         name: f"[{len(value):,} chars elided · {back}]" if _is_long(value) else value
         for name, value in arguments.items()

@@ -1,6 +1,6 @@
 """The registry of mechanisms: what each could remove from a view, ours and plugins' alike.
 
-`propose` asks every mechanism. Edits never overlap: plugins are asked first, and what one mechanism would replace is not
+`propose` asks every mechanism but `native`, which `core/turns/decision_context.py` offers. Edits never overlap: plugins are asked first, and what one mechanism would replace is not
 offered by the next.
 """
 

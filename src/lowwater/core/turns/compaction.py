@@ -232,7 +232,9 @@ def _edit(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> li
         case elide.NAME:
             return elide.apply(items, proposal, work.context)
         case name:
-            plugin = next(mechanism for mechanism in work.request.mechanisms if mechanism.name == name)
+            plugin = next((each for each in work.request.mechanisms if each.name == name), None)
+            if plugin is None:
+                raise AssertionError(f"no mechanism is called {name!r}: add its `apply` here")
             return apply_checked(plugin, items, proposal, work.context)
 
 
