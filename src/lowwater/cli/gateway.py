@@ -72,7 +72,7 @@ SummariesOption = Annotated[
     bool,
     typer.Option(
         "--summaries-on-client-key",
-        help="Request summaries with the client's key.",
+        help="Summaries on the client's key.",
     ),
 ]
 
@@ -89,16 +89,14 @@ def run(
     recall: RecallOption = False,
     summaries_on_client_key: SummariesOption = False,
     continue_by_summary: ContinueOption = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the bill as JSON, on standard error.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill when it ends.
 
-    Only the client learns the gateway's URL, which contains a random secret:
-    through environment variables (ANTHROPIC_BASE_URL, OPENAI_BASE_URL),
-    arguments (codex) or settings (opencode). If those variables were already
-    set, the gateway forwards to the URLs they name. The exit code is the
-    client's.
+    Only the client learns the gateway's URL, which contains a random secret.
+    Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
+    forwards to them. The exit code is the client's.
 
     lowwater run -- claude
     lowwater run -- codex exec "mend the failing test"
